@@ -1,0 +1,245 @@
+"""The cut: one body in, a shorter body out, or the very same bytes and the reason.
+
+Law: pure and deterministic; never raises for what a body holds. What can't be read, has no seam, or can't be
+cut by the rules comes back untouched. Whether it is right is not this file's word but the proof's (`verify`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from .blocks import Kind, Place, Span, address
+from .errors import Unreadable
+from .notice import Trace
+from .plan import At, Options, Plan, Refused, Seam, check_at, make
+from .splice import Spliced, splice
+from .wire import anthropic as wire
+
+NAME = b"micro_handoff"
+_WINDOW = 29_900  # under 30,000 bytes CPython searches with its faster algorithm
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """One block that left.
+
+    Attributes:
+        kind: what it was.
+        why: "call", "result", "thinking", "unanswered call", "orphan result", "blank text", or "narration"
+            for a thinking block whose words stay as text.
+        tool: tool name of a call, or of the call that a result answers; "" elsewhere.
+        address: of that call; "" elsewhere and for orphans.
+        size: bytes of its JSON literal.
+        place: where it stood in the input.
+    """
+
+    kind: Kind
+    why: str
+    tool: str
+    address: str
+    size: int
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Text added to a result.
+
+    Attributes:
+        start, end: its span in the output; without these bytes the result is the input's.
+        place: the result's place in the input.
+        kind: "notice", or "fill" where a result that points back got the content it points to.
+    """
+
+    start: int
+    end: int
+    place: Place
+    kind: Literal["notice", "fill"]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What `cut` returns.
+
+    Attributes:
+        body: the bytes to send: shorter, or the very same as they came.
+        changed: whether they differ.
+        reason: why nothing changed; "" where something did.
+        seam: where the cut was made, or None.
+        notices: what was added to results, by spans in `body`.
+        joined: how many texts were joined onto another one.
+        moved: indices of system messages that had to move.
+        plan: the decisions, for those who look closer; None where nothing changed.
+    """
+
+    body: bytes
+    changed: bool
+    reason: str
+    seam: Seam | None = None
+    notices: tuple[Notice, ...] = ()
+    joined: int = 0
+    moved: tuple[int, ...] = ()
+    plan: Plan | None = None
+
+    @cached_property
+    def removed(self) -> tuple[Removed, ...]:
+        """Every block that left, in the input's order."""
+        return tuple(removed(self.plan)) if self.plan else ()
+
+    @property
+    def kept_unknown(self) -> tuple[tuple[str, Place], ...]:
+        """Type and place of each block before the seam that stays because its type is not known."""
+        if self.plan is None:
+            return ()
+        messages = self.plan.request.messages
+        return tuple((messages[n].blocks[i].type, Place(n, i)) for n, i in self.plan.unknown)
+
+
+def cut(
+    body: bytes,
+    *,
+    join: str | None = "\n\n",
+    notice: bool = True,
+    trace: Trace = "holes",
+    keep_tools: Iterable[str] = (),
+    at: At | None = None,
+    profile: Literal["strict"] | None = None,
+    narration: Literal["keep", "drop"] = "keep",
+) -> Cut:
+    """Cut a request body at its last checkpoint.
+
+    Args:
+        body: an Anthropic Messages request body, as bytes.
+        join: what stands between agent texts that become neighbours; "" for nothing, None to leave them
+            separate blocks.
+        notice: add the notice to each checkpoint's result, and fill results that point back to a removed one.
+        trace: which removed calls the notice lists: those the agent did not narrate, none, or all.
+        keep_tools: names of tools whose calls and results stay.
+        at: cut without a checkpoint: before a message (its index from 0), "human:N" (before the Nth human
+            turn), "last" (before the last one) or "end". Such a cut carries no notice.
+        profile: "strict" for servers that refuse neighbours of one role; Anthropic Messages needs none.
+        narration: "drop" removes narration blocks like any other thinking.
+
+    Returns:
+        The `Cut`. Where nothing can be cut, `body` is the very same object and `reason` says why.
+
+    Raises:
+        ValueError: an option that means nothing.
+    """
+    options = check(join, notice, trace, keep_tools, at, profile, narration)
+    if at is None and not names_checkpoint(body):
+        return Cut(body, False, "no checkpoint: nothing was cut")
+    try:
+        return _cut(body, wire.read(body), options)
+    except Unreadable as error:
+        return Cut(body, False, f"the body was left as it is: {error}")
+    except Refused as error:
+        return Cut(body, False, str(error))
+
+
+def cut_session(
+    body: bytes,
+    *,
+    notice: bool = True,
+    trace: Trace = "holes",
+    keep_tools: Iterable[str] = (),
+    at: At | None = None,
+) -> Cut:
+    """Cut the history of a session file, whose copy a client will resume.
+
+    As `cut`, but nothing is joined, thinking behind the seam goes where the model may bind it to the uncut
+    history, the history may end with the agent's words, and a cut without a checkpoint has its notice in
+    `Cut.plan.last_notice`, for a record of its own.
+    """
+    options = check(None, notice, trace, keep_tools, at, None, "keep", session=True)
+    try:
+        return _cut(body, wire.read(body), options)
+    except Unreadable as error:
+        return Cut(body, False, f"the body was left as it is: {error}")
+    except Refused as error:
+        return Cut(body, False, str(error))
+
+
+def _cut(body: bytes, request: wire.Request, options: Options) -> Cut:
+    plan = make(request, options)
+    done = splice(plan, options.join)
+    if request.messages[0].role == "user" and _first_role(plan, done) != "user":
+        raise Refused("the cut would leave a history that begins with the agent; providers refuse that")
+    return finished(body, plan, done)
+
+
+def finished(body: bytes, plan: Plan, done: Spliced) -> Cut:
+    """The `Cut` of a plan that was spliced."""
+    return Cut(
+        done.body,
+        done.body != body,
+        "",
+        plan.seam,
+        tuple(Notice(start, end, Place(*key), "fill" if filled else "notice") for start, end, key, filled in done.added),
+        done.joined,
+        tuple(done.moved),
+        plan,
+    )
+
+
+def check(
+    join: str | None,
+    notice: bool,
+    trace: Trace,
+    keep_tools: Iterable[str],
+    at: At | None,
+    profile: str | None,
+    narration: Literal["keep", "drop"],
+    session: bool = False,
+) -> Options:
+    """The options of a cut, checked. Raises ValueError for one that means nothing."""
+    if trace not in ("holes", "none", "all"):
+        raise ValueError(f'trace={trace!r} is none of "holes", "none", "all"')
+    if profile not in (None, "strict"):
+        raise ValueError(f'profile={profile!r} is neither None nor "strict"')
+    if narration not in ("keep", "drop"):
+        raise ValueError(f'narration={narration!r} is neither "keep" nor "drop"')
+    check_at(at)
+    if isinstance(keep_tools, str):
+        raise ValueError("keep_tools is a list of tool names, not a string")
+    return Options(join, notice, trace, frozenset(keep_tools), at, narration, session)
+
+
+def names_checkpoint(body: bytes) -> bool:
+    """Whether the checkpoint tool's name stands anywhere in the bytes: the quick way out for most bodies."""
+    size, find = len(body), body.find
+    return any(find(NAME, at, at + _WINDOW + len(NAME)) >= 0 for at in range(0, size, _WINDOW))
+
+
+def _first_role(plan: Plan, done: Spliced) -> str:
+    for number, message in enumerate(plan.request.messages):
+        if any((number, index) not in plan.drop for index in range(len(message.blocks))) or not message.blocks:
+            return message.role
+    return ""
+
+
+def removed(plan: Plan) -> list[Removed]:
+    """Every block that a plan removes, in the input's order."""
+    request = plan.request
+    maker = {answer: made for made, answer in plan.pairs.items()}
+    known: dict[tuple[int, int], str] = {}
+    found = []
+    reasons = plan.drop | dict.fromkeys(plan.speak, "narration")
+    for key in sorted(reasons):
+        block = request.messages[key[0]].blocks[key[1]]
+        made = key if block.kind is Kind.CALL else maker.get(key)
+        tool = where = ""
+        if made is not None:
+            call = request.messages[made[0]].blocks[made[1]]
+            tool = call.name
+            if made not in known:
+                known[made] = address(call.id, call.name, wire.member(request, call, "input") or b"{}")
+            where = known[made]
+        found.append(Removed(block.kind, reasons[key], tool, where, block.end - block.start, Place(*key)))
+    return found
+
+
+__all__ = ["Cut", "Notice", "Removed", "Span", "cut"]

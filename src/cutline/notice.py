@@ -1,0 +1,163 @@
+"""The notice: what a cut adds to a checkpoint's result, and the trace of what was not narrated.
+
+Law: a pure text of one stretch. It states the loss in figures, says how to get anything back, and names the
+calls that the agent's own words don't carry. The same stretch gives the same text for ever: nothing here may
+depend on what comes after the stretch's checkpoint turn. The cut writes it, the proof composes it again from
+its own reading and compares.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from . import narration
+from .blocks import ToolCall
+
+Trace = Literal["holes", "none", "all"]
+Handle = TypeVar("Handle")
+
+OPENING = "[cutline]"
+_SHARE = 20  # the trace may weigh one part in this many of what left
+_LEAST, _MOST = 400, 6_000  # … and never less than the first, never more than the second (bytes)
+_TARGET, _OUTCOME = 90, 70  # characters
+_INSTRUCTIONS = re.compile(rb"[\w./~-]*(?:CLAUDE(?:\.local)?|AGENTS|SKILL|GEMINI)\.md")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\u0080-\u009f\u2028\u2029\ud800-\udfff]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One removed call with the agent's words around it.
+
+    Attributes:
+        call: the call and its result.
+        before: what the agent said since the calls before, up to and with the calling message.
+        after: what it said next, up to and with the message of the next calls.
+    """
+
+    call: ToolCall
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What left one stretch.
+
+    Attributes:
+        calls, results, thinking: how many blocks of each.
+        weight: bytes of those blocks' JSON literals.
+        files: instruction files that were read in the stretch, in order, each once.
+        first: nothing but the conversation's start lies before the stretch.
+    """
+
+    calls: int
+    results: int
+    thinking: int
+    weight: int
+    files: tuple[str, ...]
+    first: bool
+
+
+def instruction_files(literal: bytes) -> list[str]:
+    """Names of instruction files that a call's JSON literal mentions."""
+    return [name.decode("ascii", "replace") for name in _INSTRUCTIONS.findall(literal)]
+
+
+def counts(loss: Loss) -> str:
+    """The figures of a loss, as the notice gives them."""
+    parts = [
+        f"{number:,} {word}{'' if number == 1 else 's'}"
+        for number, word in ((loss.calls, "call"), (loss.results, "result"), (loss.thinking, "thinking block"))
+        if number
+    ]
+    return f"{', '.join(parts)} ({loss.weight:,} bytes)"
+
+
+def compose(
+    loss: Loss,
+    calls: Sequence[Handle],
+    reports: Sequence[Handle],
+    unit: Callable[[Handle], Unit],
+    recall: str,
+    trace: Trace = "holes",
+) -> str:
+    """The notice's text.
+
+    Args:
+        loss: the stretch's figures.
+        calls: handles of the removed calls, in order; reports are not among them.
+        reports: handles of the removed sub-agents' calls: their reports are not re-runnable in seconds, so
+            each gets a line, narrated or not (none with ``trace="none"``).
+        unit: reads what a handle stands for; asked from the newest call on, and only as far as the
+            trace's budget reaches.
+        recall: name of the tool that brings results back, or "" where the body declares none.
+        trace: which calls get a line: those not narrated, none, or all.
+    """
+    since = "the start" if loss.first else "the checkpoint before"
+    how = f"the tool {recall} with an address" if recall else "`cutline recall ADDRESS`"
+    lines = [
+        f"{OPENING} Left out of the context between {since} and this checkpoint: {counts(loss)}. "
+        "Every word that you and the human wrote is still here.",
+        f"The record keeps all of it; {how} brings any result back exactly as it was.",
+        "What you stated above is testimony, not evidence: derive again whatever the next step stands on. "
+        "Call tools anew when you need them; never write a call or its result out as text.",
+    ]
+    if loss.files:
+        lines.append(f"Instruction files that left with their results, to be read again: {', '.join(loss.files)}.")
+    if trace != "none":
+        lines += _trace(calls, unit, max(_LEAST, min(_MOST, loss.weight // _SHARE)), trace)
+        if reports:
+            lines += ["Sub-agents' reports:", *(line(unit(handle).call) for handle in reports)]
+    return "\n".join(lines)
+
+
+def _trace(calls: Sequence[Handle], unit: Callable[[Handle], Unit], budget: int, trace: Trace) -> list[str]:
+    chosen: list[str] = []
+    spent = earlier = 0
+    for number in range(len(calls) - 1, -1, -1):
+        read = unit(calls[number])
+        if trace == "holes" and not narration.judge(read.call, read.before, read.after).hole:
+            continue
+        entry = line(read.call)
+        spent += len(entry.encode("utf-8")) + 1
+        if spent > budget:
+            earlier = number + 1
+            break
+        chosen.append(entry)
+    if not chosen and not earlier:
+        return []
+    which = "that your words don't carry" if trace == "holes" else "that left"
+    head = [f"Calls {which}, by address, with target and outcome:"]
+    if earlier:
+        head.append(f"(of the first {earlier:,} calls none is listed here; recall finds them by words)")
+    # Newest first is how the budget is spent; oldest first is how it is read.
+    return head + chosen[::-1]
+
+
+def line(call: ToolCall) -> str:
+    """One line of the trace: address, tool, target, outcome."""
+    what = _short(narration.target(call.name, call.arguments), _TARGET)
+    return f"{call.address} {call.name}{' ' if what else ''}{what} → {outcome(call)}"
+
+
+def outcome(call: ToolCall) -> str:
+    """What came of a call, in a few words of its own result: the error, the only line, or size and last line."""
+    if call.result is None:
+        return "no result"
+    lines = [text for text in call.result.splitlines() if text.strip()]
+    if not lines:
+        return "error, empty" if call.error else "empty"
+    if call.error:
+        return f"error: {_short(lines[0], _OUTCOME)}"
+    if len(lines) == 1:
+        return _short(lines[0], _OUTCOME)
+    return f"{len(lines):,} lines, last: {_short(lines[-1], _OUTCOME)}"
+
+
+def _short(text: str, size: int) -> str:
+    """One line of printable text: an agent must not take a tool's control characters for structure."""
+    clean = _CONTROL.sub(" ", text).strip()
+    return clean if len(clean) <= size else clean[: size - 1] + "…"

@@ -1,0 +1,440 @@
+"""The splice: a plan and a body's bytes become the cut body.
+
+Law: what is kept is copied literally. Bytes are made in four places only: a joiner between two texts, the
+wrapper of words that were a thinking block or a string, a mark that moves, and what the plan adds to results.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from . import spans
+from .blocks import Block, Kind, Message
+from .plan import Addition, Key, Plan
+from .wire import anthropic as wire
+from .wire.anthropic import Request
+
+_MARK = "cache_control"
+
+
+@dataclass(slots=True)
+class Out:
+    """One message of the output.
+
+    Attributes:
+        lead: index of the input message whose wrapper it has.
+        pieces: what it holds, in order; several places in one piece are texts to be joined.
+        whole: it is that input message, unchanged.
+    """
+
+    lead: int
+    pieces: list[list[Key]]
+    whole: bool
+
+
+@dataclass(slots=True)
+class Spliced:
+    """The output of a splice.
+
+    Attributes:
+        body: the bytes.
+        added: (start, end, place of the result in the input, filled) of what was added to results.
+        joined: how many texts were joined onto another one.
+        moved: system messages that had to move, by input index.
+    """
+
+    body: bytes = b""
+    added: list[tuple[int, int, Key, bool]] = field(default_factory=list)
+    joined: int = 0
+    moved: list[int] = field(default_factory=list)
+
+
+def splice(plan: Plan, join: str | None) -> Spliced:
+    """Make the cut body. Adds the blank texts that had to go to `plan.drop`."""
+    done = Spliced()
+    outs = lay_out(plan, join, done)
+    return _write(plan, outs, join, done)
+
+
+# --------------------------------------------------------------------------------------------- layout
+
+
+def lay_out(plan: Plan, join: str | None, done: Spliced) -> list[Out]:
+    """The output's messages: what is left of each, what is joined, what had to move."""
+    messages, start = plan.request.messages, plan.seam.message
+    touched = {key[0] for key in plan.drop} | {key[0] for key in plan.speak} | {key[0] for key in plan.add}
+    outs: list[Out] = []
+    removed = plan.floor[0]
+    for number, message in enumerate(messages):
+        if number not in touched:
+            out = Out(number, [[(number, index)] for index in range(len(message.blocks))], True)
+            if message.role != "assistant" and removed <= number < start and _drop_blanks(plan, out):
+                continue
+            outs.append(out)
+            continue
+        pieces = [[(number, index)] for index in range(len(message.blocks)) if (number, index) not in plan.drop]
+        out = Out(number, pieces, False)
+        if number < start:
+            if message.role != "assistant":
+                _drop_blanks(plan, out)
+            else:
+                _drop_empty(plan, out)
+        if out.pieces:
+            outs.append(out)
+    head = [out for out in outs if out.lead < start]
+    tail = [out for out in outs if out.lead >= start]
+    _move_systems(plan, head, tail, done)
+    if join is not None:
+        head = _join(plan, head, done)
+    for out in head:
+        if messages[out.lead].role == "assistant":
+            _drop_blanks(plan, out)
+    head = [out for out in head if out.pieces]
+    if plan.lead:
+        _behind_leading_thinking(plan, head, tail)
+    return head + tail
+
+
+def _drop_blanks(plan: Plan, out: Out) -> bool:
+    """Drop white-space-only texts that would stand alone, and empty ones anywhere; True if nothing is left.
+
+    Providers refuse a message whose only text is white space (docs/wire.md, 1.2).
+    """
+    blank = [piece for piece in out.pieces if all(_is_blank(plan, key) for key in piece)]
+    if not blank:
+        return False
+    alone = len(blank) == len(out.pieces)
+    for piece in blank:
+        if alone or all(_is_empty(plan, key) for key in piece):
+            plan.drop.update(dict.fromkeys(piece, "blank text"))
+            out.pieces.remove(piece)
+            out.whole = False
+    return not out.pieces
+
+
+def _drop_empty(plan: Plan, out: Out) -> None:
+    """Drop empty texts of the agent before anything is joined: a joiner next to nothing says nothing."""
+    for piece in list(out.pieces):
+        key = piece[0]
+        if _block(plan, key).kind is Kind.TEXT and _is_empty(plan, key):
+            plan.drop[key] = "blank text"
+            out.pieces.remove(piece)
+
+
+def _is_empty(plan: Plan, key: Key) -> bool:
+    start, end = wire.text_span(plan.request, _block(plan, key))
+    return start == end
+
+
+def _is_blank(plan: Plan, key: Key) -> bool:
+    request, block = plan.request, _block(plan, key)
+    if block.kind is not Kind.TEXT:
+        return False
+    start, _ = wire.text_span(request, block)
+    # The first character spares the decoding of nearly every other text.
+    return not request.view[start : start + 1].strip(" \\") and not wire.words(request, block).strip()
+
+
+def _move_systems(plan: Plan, head: list[Out], tail: list[Out], done: Spliced) -> None:
+    """A system message stands behind a user's and before an assistant's (docs/wire.md, 1.2): see to it.
+
+    The cut can remove the user message before it; then it moves behind the nearest earlier one, or, inside
+    a run of user messages, to that run's end.
+    """
+    messages = plan.request.messages
+    number = 0
+    while number < len(head):
+        out = head[number]
+        if messages[out.lead].role != "system":
+            number += 1
+            continue
+        following = head[number + 1] if number + 1 < len(head) else (tail[0] if tail else None)
+        after = messages[following.lead].role if following else "assistant"
+        before = _role_before(plan, head, number)
+        if after == "user" and number + 1 < len(head):
+            end = number + 1
+            while end < len(head) and messages[head[end].lead].role == "user":
+                end += 1
+            head.insert(end - 1, head.pop(number))
+            done.moved.append(out.lead)
+        elif before == "assistant":
+            back = number
+            while back > 0 and messages[head[back - 1].lead].role == "assistant":
+                back -= 1
+            if back == 0:
+                number += 1
+                continue
+            head.insert(back, head.pop(number))
+            done.moved.append(out.lead)
+            number += 1
+        else:
+            number += 1
+
+
+def _role_before(plan: Plan, head: list[Out], number: int) -> str:
+    """The role of what stands before a system message; an assistant's server result counts as a user's turn."""
+    messages = plan.request.messages
+    at = number - 1
+    while at >= 0 and messages[head[at].lead].role == "system":
+        at -= 1
+    if at < 0:
+        return "user"
+    if messages[head[at].lead].role == "assistant":
+        last = head[at].pieces[-1][-1]
+        block = messages[last[0]].blocks[last[1]]
+        return "user" if block.kind is Kind.RESULT and block.server else "assistant"
+    return "user"
+
+
+def _join(plan: Plan, head: list[Out], done: Spliced) -> list[Out]:
+    """Join agent texts that the cut made neighbours, inside of messages and across them."""
+    joined: list[Out] = []
+    for out in head:
+        if _speaks(plan, out.lead):
+            _join_inside(plan, out, done)
+            if joined and _speaks(plan, joined[-1].lead) and _neighbours(plan, joined[-1], out):
+                last = joined[-1]
+                last.pieces[-1] += out.pieces[0]
+                last.pieces += out.pieces[1:]
+                last.whole = False
+                done.joined += 1
+                continue
+        joined.append(out)
+    return joined
+
+
+def _speaks(plan: Plan, number: int) -> bool:
+    """An assistant message whose texts may be joined: not one of an earlier checkpoint turn."""
+    return plan.request.messages[number].role == "assistant" and number not in plan.own
+
+
+def _join_inside(plan: Plan, out: Out, done: Spliced) -> None:
+    if out.whole or len(out.pieces) < 2:
+        return
+    pieces = [out.pieces[0]]
+    for piece in out.pieces[1:]:
+        if piece[0][1] - pieces[-1][-1][1] > 1 and _joinable(plan, pieces[-1][-1], piece[0]):
+            pieces[-1] += piece
+            done.joined += 1
+        else:
+            pieces.append(piece)
+    out.pieces = pieces
+
+
+def _neighbours(plan: Plan, first: Out, second: Out) -> bool:
+    """Whether the cut made the last text of one message and the first of the next one neighbours."""
+    messages = plan.request.messages
+    (m1, b1), (m2, b2) = first.pieces[-1][-1], second.pieces[0][0]
+    if m2 == m1 + 1 and b2 == 0 and b1 == len(messages[m1].blocks) - 1:
+        return False
+    if not _same_wrapper(plan.request, messages[first.lead], messages[second.lead]):
+        return False
+    return _joinable(plan, (m1, b1), (m2, b2))
+
+
+def _same_wrapper(request: Request, one: Message, other: Message) -> bool:
+    if one.plain and other.plain:
+        return True
+    return _others(request, one.start, ("role", "content")) == _others(request, other.start, ("role", "content"))
+
+
+def _joinable(plan: Plan, one: Key, other: Key) -> bool:
+    first, second = _block(plan, one), _block(plan, other)
+    if not (_is_words(plan, one, first) and _is_words(plan, other, second)):
+        return False
+    left, right = _other_members(plan, one, first), _other_members(plan, other, second)
+    return left == right and left.get("citations", b"null") == b"null"
+
+
+def _is_words(plan: Plan, key: Key, block: Block) -> bool:
+    return block.kind is Kind.TEXT or key in plan.speak
+
+
+def _block(plan: Plan, key: Key) -> Block:
+    return plan.request.messages[key[0]].blocks[key[1]]
+
+
+def _other_members(plan: Plan, key: Key, block: Block) -> dict[str, bytes]:
+    """The members of a text block beside its type, its text and its mark."""
+    if key in plan.speak or plan.request.view[block.start] == '"':
+        return {}
+    return _others(plan.request, block.start, ("type", "text", _MARK))
+
+
+def _others(request: Request, start: int, but: tuple[str, ...]) -> dict[str, bytes]:
+    found = spans.members(request.view, start)[0]
+    return {m.key: request.body[m.start : m.end] for m in found if m.key not in but}
+
+
+def _behind_leading_thinking(plan: Plan, head: list[Out], tail: list[Out]) -> None:
+    """Kept texts directly before a checkpoint message that keeps its thinking go behind that thinking.
+
+    With manual thinking the final assistant turn must start with thinking, and the API may read
+    neighbours of one role as one turn (docs/wire.md, 1.3).
+    """
+    messages = plan.request.messages
+    turn = tail[0]
+    thinking = 0
+    while thinking < len(turn.pieces) and _block(plan, turn.pieces[thinking][0]).kind is Kind.THINKING:
+        thinking += 1
+    if not thinking:
+        return
+    moved: list[list[Key]] = []
+    while head and messages[head[-1].lead].role == "assistant":
+        if not _same_wrapper(plan.request, messages[head[-1].lead], messages[turn.lead]):
+            break
+        moved = head.pop().pieces + moved
+    if moved:
+        turn.pieces[thinking:thinking] = moved
+        turn.whole = False
+
+
+# ---------------------------------------------------------------------------------------------- bytes
+
+
+def _write(plan: Plan, outs: list[Out], join: str | None, done: Spliced) -> Spliced:
+    request, messages, body = plan.request, plan.request.messages, plan.request.body
+    if not messages:
+        done.body = body
+        return done
+    parts: list[bytes] = [body[: messages[0].start]]
+    size = len(parts[0])
+    joiner = spans.quote(join)[1:-1] if join is not None else b""
+    number = 0
+    while number < len(outs):
+        out = outs[number]
+        lead = out.lead
+        if number:
+            parts.append(body[messages[lead - 1].end : messages[lead].start] if lead else b",")
+            size += len(parts[-1])
+        if out.whole:
+            last = lead
+            while number + 1 < len(outs) and outs[number + 1].whole and outs[number + 1].lead == last + 1:
+                number += 1
+                last += 1
+            parts.append(body[messages[lead].start : messages[last].end])
+        else:
+            literal, added = _message(plan, out, joiner)
+            done.added += [(size + start, size + end, key, filled) for start, end, key, filled in added]
+            parts.append(literal)
+        size += len(parts[-1])
+        number += 1
+    parts.append(body[messages[-1].end :])
+    done.body = b"".join(parts)
+    done.added.sort()
+    return done
+
+
+def _message(plan: Plan, out: Out, joiner: bytes) -> tuple[bytes, list[tuple[int, int, Key, bool]]]:
+    request, body = plan.request, plan.request.body
+    message = request.messages[out.lead]
+    content, blocks = message.content, message.blocks
+    before, behind = body[message.start : content.start], body[content.end : message.end]
+    if message.string and len(out.pieces) == 1 and _all_strings(plan, out.pieces[0]):
+        insides = joiner.join(body[_block(plan, key).start + 1 : _block(plan, key).end - 1] for key in out.pieces[0])
+        return b"".join((before, b'"', insides, b'"', behind)), []
+    opening, closing = b"[", b"]"
+    if not message.string and blocks:
+        opening, closing = body[content.start : blocks[0].start], body[blocks[-1].end : content.end]
+    parts = [before, opening]
+    size = len(before) + len(opening)
+    added: list[tuple[int, int, Key, bool]] = []
+    for number, piece in enumerate(out.pieces):
+        owner, index = piece[0]
+        own = request.messages[owner].blocks
+        if number:
+            parts.append(body[own[index - 1].end : own[index].start] if index else b",")
+            size += len(parts[-1])
+        if len(piece) == 1 and piece[0] in plan.add:
+            literal, places = result_literal(request, own[index], plan.add[piece[0]])
+            added += [(size + start, size + end, piece[0], filled) for start, end, filled in places]
+        else:
+            literal = _piece(plan, piece, joiner)
+        parts.append(literal)
+        size += len(literal)
+    parts += (closing, behind)
+    return b"".join(parts), added
+
+
+def _all_strings(plan: Plan, piece: list[Key]) -> bool:
+    return all(plan.request.messages[number].string for number, _ in piece)
+
+
+def _piece(plan: Plan, piece: list[Key], joiner: bytes) -> bytes:
+    request, body = plan.request, plan.request.body
+    first = _block(plan, piece[0])
+    if len(piece) == 1 and piece[0] not in plan.speak and request.view[first.start] != '"':
+        return body[first.start : first.end]
+    insides = []
+    mark = b""
+    for key in piece:
+        block = _block(plan, key)
+        if key in plan.speak:
+            span = wire.literal_inside(request, block, "thinking")
+        else:
+            span = wire.text_span(request, block)
+            if request.view[block.start] != '"':
+                mark = wire.member(request, block, _MARK) or mark
+        insides.append(body[span.start : span.end])
+    text = joiner.join(insides)
+    if piece[0] in plan.speak or request.view[first.start] == '"':
+        literal = b'{"type":"text","text":"' + text + b'"}'
+        has_mark = None
+    else:
+        span = wire.text_span(request, first)
+        literal = body[first.start : span.start] + text + body[span.end : first.end]
+        has_mark = wire.member(request, first, _MARK)
+    return _marked(literal, has_mark, mark)
+
+
+def _marked(literal: bytes, old: bytes | None, new: bytes) -> bytes:
+    """A text block's literal whose cache mark is `new`, the last one of the texts in it."""
+    if not new or new == old:
+        return literal
+    if old is None:
+        return literal[:-1].rstrip() + b',"cache_control":' + new + b"}"
+    found = next(m for m in spans.members(literal.decode("latin-1"), 0)[0] if m.key == _MARK)
+    return literal[: found.start] + new + literal[found.end :]
+
+
+def result_literal(request: Request, block: Block, additions: list[Addition]) -> tuple[bytes, list[tuple[int, int, bool]]]:
+    """A result with what is added to it (docs/wire.md, 10); the spans, cut out again, leave the input's bytes."""
+    literal = request.body[block.start : block.end]
+    found = next((m for m in spans.members(request.view, block.start)[0] if m.key == "content"), None)
+    places = []
+    for addition in additions:
+        if found is None:
+            at, extra = len(literal) - 1, b',"content":' + spans.quote(addition.text)
+        else:
+            end = found.end - block.start + sum(stop - begin for begin, stop, _ in places)
+            if request.view[found.start] == '"':
+                at, extra = end - 1, spans.quote("\n\n" + addition.text)[1:-1]
+                if addition.source is not None:
+                    extra += spans.quote("\n")[1:-1] + _inside(request, addition.source)
+            else:
+                empty = not spans.elements(request.view, found.start)[0]
+                at, extra = end - 1, (b"" if empty else b",") + b'{"type":"text","text":' + spans.quote(addition.text)[:-1]
+                if addition.source is not None:
+                    extra += spans.quote("\n")[1:-1] + _inside(request, addition.source)
+                extra += b'"}'
+        literal = literal[:at] + extra + literal[at:]
+        places.append((at, at + len(extra), addition.source is not None))
+    return literal, places
+
+
+def _inside(request: Request, source: Block) -> bytes:
+    """The texts of a result's content as the inside of one string literal, each copied as it stands."""
+    raw = next((m for m in spans.members(request.view, source.start)[0] if m.key == "content"), None)
+    if raw is None:
+        return b""
+    if request.view[raw.start] == '"':
+        return request.body[raw.start + 1 : raw.end - 1]
+    insides = []
+    for start, _ in spans.elements(request.view, raw.start)[0]:
+        members = {m.key: m for m in spans.members(request.view, start)[0]}
+        if "text" in members and request.view[members["text"].start] == '"':
+            insides.append(request.body[members["text"].start + 1 : members["text"].end - 1])
+        else:
+            kind = spans.decode(request.body[members["type"].start : members["type"].end]) if "type" in members else "block"
+            insides.append(spans.quote(f"[{kind}: recall it by the address]")[1:-1])
+    return b"\\n".join(insides)

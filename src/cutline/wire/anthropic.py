@@ -1,0 +1,548 @@
+"""Anthropic Messages: how its bodies are read, and the rules that are its own.
+
+Law: reading is one pass over the raw bytes and never repairs; a duplicate of a key that the cut steers by, a
+message that is not one of Anthropic's, or any other doubt raises `Unreadable`. Rules cite WIRE.md by number
+(docs/wire.md); they hold for the direct API, Vertex rawPredict, Bedrock InvokeModel and Foundry alike.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from .. import spans
+from ..blocks import Author, Block, Kind, Message, Span, ToolCall, address
+from ..errors import Unreadable
+from ..spans import DOUBTS, scan, skip
+
+# Block types in requests (docs/wire.md, 1.1). A type that is not here is unknown: kept and reported.
+_KINDS = {
+    "text": Kind.TEXT,
+    "tool_use": Kind.CALL,
+    "tool_result": Kind.RESULT,
+    "thinking": Kind.THINKING,
+    "redacted_thinking": Kind.THINKING,
+    "connector_text": Kind.THINKING,
+    "image": Kind.IMAGE,
+    "document": Kind.DOCUMENT,
+    "search_result": Kind.DOCUMENT,
+    "container_upload": Kind.DOCUMENT,
+    "server_tool_use": Kind.CALL,
+    "mcp_tool_use": Kind.CALL,
+    "mcp_tool_result": Kind.RESULT,
+    "web_search_tool_result": Kind.RESULT,
+    "web_fetch_tool_result": Kind.RESULT,
+    "code_execution_tool_result": Kind.RESULT,
+    "bash_code_execution_tool_result": Kind.RESULT,
+    "text_editor_code_execution_tool_result": Kind.RESULT,
+    "tool_search_tool_result": Kind.RESULT,
+    "advisor_tool_result": Kind.RESULT,
+    "mcp_tool_listing": Kind.CONTROL,
+    "compaction": Kind.CONTROL,
+    "fallback": Kind.CONTROL,
+    "tool_addition": Kind.CONTROL,
+    "tool_removal": Kind.CONTROL,
+}
+_STEERING = frozenset(
+    ("type", "id", "name", "text", "input", "tool_use_id", "content", "is_error", "thinking", "signature", "data")
+)
+_HEAD = re.compile(
+    r'\{[ \t\n\r]*"role"[ \t\n\r]*:[ \t\n\r]*"(user|assistant|system)"[ \t\n\r]*,'
+    r'[ \t\n\r]*"content"[ \t\n\r]*:[ \t\n\r]*'
+).match
+
+# Tools whose pairs stay before a seam (docs/cut.md: what stays). The names are Claude Code's.
+SPEECH = frozenset(("AskUserQuestion", "ExitPlanMode"))
+INSTRUCTIONS = frozenset(("Skill", "ToolSearch"))
+TODO_LISTS = frozenset(("TodoWrite",))
+SUBAGENTS = frozenset(("Task", "Agent"))
+WRITES = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
+# A human's refusal or interruption, as Claude Code writes it into the result.
+REFUSALS = (
+    "The user doesn't want to proceed with this tool use",
+    "The user doesn't want to take this action right now",
+    "[Request interrupted by user",
+)
+# Claude Code's answers to a repeated read: they point back to a result that a cut may have removed.
+STUBS = ("Wasted call — file unchanged since your last Read", "File unchanged since last read")
+_STUBS_VIEW = tuple(text.encode().decode("latin-1") for text in STUBS)
+_MARKED = REFUSALS + _STUBS_VIEW
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A body that was read.
+
+    Attributes:
+        body: the bytes; every span in `messages` is an offset into them.
+        view: their latin-1 view.
+        messages: the messages in order.
+        model: the model's name, or None.
+        thinking: the `type` of the body's thinking configuration ("enabled", "adaptive" …), or None.
+        tools: names of the tools that the body declares.
+        held: why the history can't be cut here because the server holds a part of it; "" if it does not.
+    """
+
+    body: bytes
+    view: str
+    messages: list[Message]
+    model: str | None
+    thinking: str | None
+    tools: tuple[str, ...]
+    held: str
+
+
+def read(body: bytes, known: Request | None = None, upto: int = 0) -> Request:
+    """Read a body, once, from left to right.
+
+    Args:
+        body: an Anthropic Messages request body.
+        known, upto: a request whose first `upto` messages stand at the same bytes in this body; the caller
+            has compared those bytes, and they are not read again.
+
+    Raises:
+        Unreadable: the first doubt and its byte offset.
+    """
+    start = known.messages[upto - 1].end if known and upto else 0
+    text = spans.view(body, start)
+    try:
+        return _read(body, text, known.messages[:upto] if known and upto else [])
+    except DOUBTS as error:
+        raise spans.doubt(error, text) from None
+
+
+def _read(body: bytes, text: str, known: list[Message]) -> Request:
+    at = skip(text, 0)
+    if text[at : at + 1] != "{":
+        raise Unreadable("not a JSON object", at)
+    at = skip(text, at + 1)
+    messages: list[Message] | None = None
+    seen: dict[str, Any] = {}
+    more = text[at] != "}"
+    if not more:
+        at += 1
+    while more:
+        if text[at] != '"':
+            raise ValueError(f"a key is expected at byte {at}")
+        key, end = scan(text, at)
+        colon = skip(text, end)
+        if text[colon] != ":":
+            raise ValueError(f"a colon is expected at byte {colon}")
+        start = skip(text, colon + 1)
+        if key == "messages":
+            if messages is not None:
+                raise Unreadable("the key “messages” stands twice", at)
+            messages, end = _messages(text, start, known)
+        else:
+            value, end = scan(text, start)
+            if key in seen and key in ("model", "thinking", "tools", "thread", "system"):
+                raise Unreadable(f"the key “{key}” stands twice", at)
+            seen[key] = value
+        at, more = spans.after(text, end, "}")
+    if skip(text, at) != len(text):
+        raise Unreadable("more bytes behind the JSON object", at)
+    if messages is None:
+        raise Unreadable(_other_format(seen), 0)
+    model = seen.get("model")
+    thinking = dict(_object(seen.get("thinking"))).get("type")
+    thread = dict(_object(seen.get("thread"))).get("type")
+    return Request(
+        body,
+        text,
+        messages,
+        model if isinstance(model, str) else None,
+        thinking if isinstance(thinking, str) else None,
+        _tool_names(seen.get("tools")),
+        "the history is held by the server (thread: continue)" if thread == "continue" else "",
+    )
+
+
+def _object(value: Any) -> tuple[tuple[str, Any], ...]:
+    return value if isinstance(value, tuple) else ()
+
+
+def _tool_names(tools: Any) -> tuple[str, ...]:
+    if not isinstance(tools, list):
+        return ()
+    names = (dict(_object(tool)).get("name") for tool in tools)
+    return tuple(name for name in names if isinstance(name, str))
+
+
+def _other_format(seen: dict[str, Any]) -> str:
+    if "input" in seen:
+        return "not an Anthropic Messages body (it looks like OpenAI Responses, which is not cut yet)"
+    if "contents" in seen:
+        return "not an Anthropic Messages body (it looks like Gemini generateContent, which is not cut yet)"
+    return "not a request body (no “messages”)"
+
+
+def _messages(text: str, at: int, known: list[Message]) -> tuple[list[Message], int]:
+    if text[at] != "[":
+        raise Unreadable("“messages” is not a list", at)
+    found = list(known)
+    if known:
+        at, more = spans.after(text, known[-1].end, "]")
+        if not more:
+            return found, at
+    else:
+        at = skip(text, at + 1)
+        if text[at] == "]":
+            return found, at + 1
+    append = found.append
+    while True:
+        message = _message(text, at)
+        append(message)
+        end = message.end
+        # The usual case, written out: a comma and the next message directly behind it.
+        if text[end] == "," and text[end + 1] == "{":
+            at = end + 1
+            continue
+        at, more = spans.after(text, end, "]")
+        if not more:
+            return found, at
+
+
+def _message(text: str, at: int) -> Message:
+    head = _HEAD(text, at)
+    if head is None:
+        return _unusual_message(text, at)
+    start = head.end()
+    string, blocks, end = _content(text, start)
+    role = head.group(1)
+    if text[end] == "}":
+        return Message(role, at, end + 1, Span(start, end), string, blocks, True)
+    follows, more = spans.after(text, end, "}")
+    if not more:
+        return Message(role, at, follows, Span(start, end), string, blocks, True)
+    return _unusual_message(text, at)
+
+
+def _unusual_message(text: str, at: int) -> Message:
+    """A message with other members than role and content, or in another order."""
+    found, end = spans.members(text, at)
+    keys = [member.key for member in found]
+    if len(set(keys)) != len(keys):
+        raise Unreadable("a key stands twice in a message", at)
+    if "tool_calls" in keys or "function_call" in keys or "tool_call_id" in keys:
+        raise Unreadable("not an Anthropic message (it looks like OpenAI Chat Completions, which is not cut yet)", at)
+    places = {member.key: member for member in found}
+    if "role" not in places or "content" not in places:
+        raise Unreadable("a message without role or content", at)
+    role = scan(text, places["role"].start)[0]
+    if role not in ("user", "assistant", "system"):
+        raise Unreadable(f"a message of the unknown role {role!r}", at)
+    content = places["content"]
+    string, blocks, _ = _content(text, content.start)
+    return Message(role, at, end, Span(content.start, content.end), string, blocks, len(keys) == 2)
+
+
+def _content(text: str, at: int) -> tuple[bool, tuple[Block, ...], int]:
+    opening = text[at]
+    if opening == '"':
+        end = scan(text, at)[1]
+        return True, (Block(Kind.TEXT, "text", at, end),), end
+    if opening != "[":
+        raise Unreadable("a message's content is neither a string nor a list", at)
+    at = skip(text, at + 1)
+    if text[at] == "]":
+        return False, (), at + 1
+    found = []
+    while True:
+        pairs, end = scan(text, at)
+        found.append(_block(pairs, at, end))
+        if text[end] == "]":
+            return False, tuple(found), end + 1
+        at, more = spans.after(text, end, "]")
+        if not more:
+            return False, tuple(found), at
+
+
+def _block(pairs: Any, start: int, end: int) -> Block:
+    if type(pairs) is not tuple:
+        raise Unreadable("a content block is no object", start)
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next((key for key in keys if key in _STEERING and keys.count(key) > 1), None)
+        if twice:
+            raise Unreadable(f"the key “{twice}” stands twice in a content block", start)
+    type_ = members.get("type")
+    if type(type_) is not str:
+        raise Unreadable("a content block without a type (another wire format?)", start)
+    kind = _KINDS.get(type_, Kind.UNKNOWN)
+    if kind is Kind.RESULT:
+        id_ = members.get("tool_use_id")
+        if type(id_) is not str:
+            raise Unreadable(f"a {type_} block without tool_use_id", start)
+        if type_ == "tool_result":
+            return Block(kind, type_, start, end, id_, _mark(members.get("content")), members.get("is_error") is True)
+        return Block(kind, type_, start, end, id_, "", False, True)
+    if kind is Kind.CALL:
+        id_, name = members.get("id"), members.get("name")
+        if type(id_) is not str or type(name) is not str:
+            raise Unreadable(f"a {type_} block without id or name", start)
+        return Block(kind, type_, start, end, id_, name, False, type_ != "tool_use")
+    if kind is Kind.TEXT and type(members.get("text")) is not str:
+        raise Unreadable("a text block without text", start)
+    return Block(kind, type_, start, end)
+
+
+REFUSED, STUB, LOADS = "refused", "stub", "loads"
+"""What a result's `name` says of it: a human's refusal, an answer that points back, a loader of tools."""
+
+
+def _mark(content: Any) -> str:
+    if type(content) is list:
+        types = [dict(_object(item)).get("type") for item in content]
+        if "tool_reference" in types:
+            return LOADS
+        content = dict(_object(content[0])).get("text") if content else None
+    if type(content) is str and content.startswith(_MARKED):
+        return STUB if content.startswith(_STUBS_VIEW) else REFUSED
+    return ""
+
+
+# ---------------------------------------------------------------------------------------------- literals
+
+
+def text_span(request: Request, block: Block) -> Span:
+    """The inside of a text's JSON string literal, without its quotes."""
+    if request.view[block.start] == '"':
+        return Span(block.start + 1, block.end - 1)
+    return literal_inside(request, block, "text")
+
+
+def literal_inside(request: Request, block: Block, key: str) -> Span:
+    """The inside of the string literal that is the value of `key` in a block."""
+    for member in spans.members(request.view, block.start)[0]:
+        if member.key == key and request.view[member.start] == '"':
+            return Span(member.start + 1, member.end - 1)
+    raise AssertionError(f"no string {key!r} in a block that was read")  # the reader has checked it
+
+
+def member(request: Request, block: Block, key: str) -> bytes | None:
+    """The raw value of a member of a block, or None."""
+    for found in spans.members(request.view, block.start)[0]:
+        if found.key == key:
+            return request.body[found.start : found.end]
+    return None
+
+
+def words(request: Request, block: Block) -> str:
+    """The text of a text block, decoded; lone surrogates stay."""
+    start, end = text_span(request, block)
+    return str(spans.decode(b'"' + request.body[start:end] + b'"'))
+
+
+def result_text(request: Request, block: Block) -> str:
+    """The texts of a result's content, joined by newlines; other content is named in brackets."""
+    raw = member(request, block, "content")
+    return "" if raw is None else plain(spans.decode(raw))
+
+
+def plain(content: Any) -> str:
+    """The text of a decoded result content."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    parts = []
+    for item in content:
+        if isinstance(item, dict):
+            found = item.get("text")
+            parts.append(found if isinstance(found, str) else f"[{item.get('type', 'block')}]")
+    return "\n".join(parts)
+
+
+def call(request: Request, made: Block, batch: int, answer: Block | None) -> ToolCall:
+    """Read a call and its result out of the body."""
+    arguments = member(request, made, "input") or b"{}"
+    return ToolCall(
+        made.name,
+        arguments,
+        None if answer is None else result_text(request, answer),
+        answer is not None and answer.error,
+        batch,
+        address(made.id, made.name, arguments),
+    )
+
+
+# ------------------------------------------------------------------------------------- the format's rules
+
+_CHECKPOINT = re.compile(r"(?:^|[_.-])micro_handoff$").search
+_SAY = re.compile(r"(?:^|cutline[_.-]+)say$").search
+_WRAPPERS = re.compile(r'\s*(?:\{"result":\s*"|<untrusted_context>\s*)?').match
+
+
+def is_checkpoint(block: Block) -> bool:
+    """A call of the checkpoint tool, under whatever prefix a client gives it."""
+    return block.kind is Kind.CALL and not block.server and _CHECKPOINT(block.name) is not None
+
+
+def is_say(name: str) -> bool:
+    """Cutline's own tool for words to the human."""
+    return _SAY(name) is not None
+
+
+def completed(request: Request, answer: Block) -> bool:
+    """Whether a checkpoint's result says that it was stored: no error flag, no `checkpoint refused:`."""
+    if answer.error:
+        return False
+    text = result_text(request, answer)
+    wrapper = _WRAPPERS(text)
+    return not text.startswith("checkpoint refused:", wrapper.end() if wrapper else 0)
+
+
+def pairs(messages: list[Message], start: int = 0) -> tuple[dict[tuple[int, int], tuple[int, int]], int]:
+    """Which result answers which call, both as (message, block).
+
+    A call is answered in the user messages that directly follow its run of assistant messages
+    (docs/wire.md, 1.2); ids are scoped to that neighbourhood, so ids that a server counts anew each turn
+    pair rightly. A server's own calls are answered in an assistant message, at or behind their own.
+
+    Returns:
+        The pairs, call to result, and the number of results that answer nothing.
+    """
+    found: dict[tuple[int, int], tuple[int, int]] = {}
+    waiting: dict[str, list[tuple[int, int]]] = {}
+    at_server: dict[str, tuple[int, int]] = {}
+    orphans = 0
+    last = ""
+    for number in range(start, len(messages)):
+        message = messages[number]
+        role = message.role
+        if role == "assistant":
+            if last != "assistant":
+                waiting = {}
+            for index, block in enumerate(message.blocks):
+                if block.kind is Kind.CALL:
+                    if block.server:
+                        at_server[block.id] = (number, index)
+                    elif block.id in waiting:
+                        waiting[block.id].append((number, index))
+                    else:
+                        waiting[block.id] = [(number, index)]
+                elif block.kind is Kind.RESULT:
+                    made = at_server.pop(block.id, None)
+                    if made is None:
+                        orphans += 1
+                    else:
+                        found[made] = (number, index)
+        else:
+            for index, block in enumerate(message.blocks):
+                if block.kind is Kind.RESULT:
+                    queue = waiting.get(block.id)
+                    if queue:
+                        found[queue.pop(0)] = (number, index)
+                    else:
+                        orphans += 1
+        if role != "system":
+            last = role
+    return found, orphans
+
+
+# Versions from which thinking is bound to everything before it (docs/wire.md, 1.3, check B).
+_BOUND_FROM = {"fable": (5, 1), "mythos": (5, 1), "opus": (5, 5), "sonnet": (5, 5), "haiku": (5, 5)}
+_MODEL = re.compile(r"claude-(?:(\d)(?:[-.](\d))?-)?([a-z]+)(?:-(\d{1,2})(?:[-.](\d{1,2})(?!\d))?)?")
+
+
+def binds_thinking(model: str | None) -> bool | None:
+    """Whether a model's thinking is bound to its exact prefix; None for a model that is not known."""
+    found = _MODEL.search(model) if model else None
+    if found is None or found[3] not in _BOUND_FROM:
+        return None
+    major, minor = (found[4], found[5]) if found[4] else (found[1], found[2])
+    if not major:
+        return None
+    return (int(major), int(minor or 0)) >= _BOUND_FROM[found[3]]
+
+
+def keeps_turn_thinking(request: Request) -> bool:
+    """Whether the checkpoint turn keeps its thinking: only manual thinking of a model that does not bind it."""
+    return request.thinking == "enabled" and binds_thinking(request.model) is not True
+
+
+def is_narration(request: Request, block: Block) -> bool:
+    """Whether a thinking block holds words that were shown to the human (docs/wire.md, 1.3)."""
+    if block.type != "thinking":
+        return False
+    if request.thinking == "between_tools":
+        return True
+    raw = member(request, block, "signature")
+    return raw is not None and raw.startswith(b'"') and signed_narration(raw[1:-1])
+
+
+def signed_narration(signature: bytes) -> bool:
+    """Whether a signature's envelope (field 2, in it field 1, in it field 8) reads ``narration``."""
+    try:
+        envelope = base64.b64decode(signature + b"=" * (-len(signature) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    inner = _field(_field(envelope, 2), 1)
+    return _field(inner, 8) == b"narration"
+
+
+def _field(data: bytes | None, wanted: int) -> bytes | None:
+    """The last length-delimited field of that number in a protobuf-style message, or None."""
+    at, found = 0, None
+    try:
+        while data is not None and at < len(data):
+            tag, at = _varint(data, at)
+            number, wire = tag >> 3, tag & 7
+            if wire == 2:
+                size, at = _varint(data, at)
+                if at + size > len(data):
+                    return None
+                if number == wanted:
+                    found = data[at : at + size]
+                at += size
+            elif wire == 0:
+                _, at = _varint(data, at)
+            elif wire in (1, 5):
+                at += 8 if wire == 1 else 4
+            else:
+                return None
+    except IndexError:
+        return None
+    return found
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+        if shift > 63:
+            raise IndexError
+
+
+_REMINDER = re.compile(r"\s*<system-reminder>")
+_HARNESS_TEXT = (
+    "<system-reminder>",
+    "<local-command-",
+    "<task-notification>",
+    "<bash-stdout>",
+    "<bash-stderr>",
+    "<user-prompt-submit-hook>",
+    "Caveat: The messages below were generated by the user while running local commands",
+    "This session is being continued from a previous conversation",
+    "[Request interrupted by user",
+)
+
+
+def author(role: str, block: Block, text: str) -> Author:
+    """Who made a block; `text` is a text block's words."""
+    if role == "system" or block.kind is Kind.CONTROL:
+        return Author.HARNESS
+    if block.kind in (Kind.RESULT, Kind.CALL) and block.kind is Kind.RESULT:
+        return Author.WORLD
+    if role == "assistant":
+        return Author.AGENT
+    return Author.HARNESS if text.lstrip().startswith(_HARNESS_TEXT) else Author.HUMAN
