@@ -5,6 +5,8 @@ A pure core: bytes in, bytes out; it opens no file, reads no clock and no enviro
 
 from __future__ import annotations
 
-from .cut import Cut, cut
+from .cut import Cut, Notice, Removed, cut
+from .errors import CutError, CutlineError
+from .measure import WireReport, measure
 
-__all__ = ["Cut", "cut"]
+__all__ = ["Cut", "CutError", "CutlineError", "Notice", "Removed", "WireReport", "cut", "measure"]

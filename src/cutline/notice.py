@@ -23,7 +23,8 @@ OPENING = "[cutline]"
 _SHARE = 20  # the trace may weigh one part in this many of what left
 _LEAST, _MOST = 400, 6_000  # … and never less than the first, never more than the second (bytes)
 _TARGET, _OUTCOME = 90, 70  # characters
-_INSTRUCTIONS = re.compile(rb"[\w./~-]*(?:CLAUDE(?:\.local)?|AGENTS|SKILL|GEMINI)\.md")
+_INSTRUCTIONS = re.compile(rb"(?:CLAUDE(?:\.local)?|AGENTS|SKILL|GEMINI)\.md")
+_PATH_BEFORE = re.compile(rb"[\w./~-]*\Z")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\u0080-\u009f\u2028\u2029\ud800-\udfff]+")
 
 
@@ -63,7 +64,11 @@ class Loss:
 
 def instruction_files(literal: bytes) -> list[str]:
     """Names of instruction files that a call's JSON literal mentions."""
-    return [name.decode("ascii", "replace") for name in _INSTRUCTIONS.findall(literal)]
+    found = []
+    for name in _INSTRUCTIONS.finditer(literal):
+        path = _PATH_BEFORE.search(literal, max(0, name.start() - 300), name.start())
+        found.append((path[0] if path else b"").decode("ascii", "replace") + name[0].decode())
+    return found
 
 
 def counts(loss: Loss) -> str:

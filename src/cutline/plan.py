@@ -17,6 +17,10 @@ from .errors import CutlineError
 from .wire import anthropic as wire
 from .wire.anthropic import Request
 
+TEXT, CALL, RESULT, THINKING = Kind.TEXT, Kind.CALL, Kind.RESULT, Kind.THINKING
+_KEPT = wire.SPEECH | wire.INSTRUCTIONS
+_OWN = ("micro_handoff", "recall", "say")
+
 At = int | str
 Key = tuple[int, int]
 """A block's place as a plain tuple: message index, block index."""
@@ -96,10 +100,12 @@ class Plan:
         speak: thinking blocks whose words stay as a text block.
         add: what a result gets appended.
         unknown: blocks of unknown type that stay before the seam.
-        own: messages of earlier checkpoint turns: their texts are joined with nothing.
+        own: messages whose texts are joined with nothing: those of earlier checkpoint turns, and all up to
+            a compaction.
         lead: M keeps its thinking, so kept texts directly before it join it behind that thinking.
         last_notice: notice of what left between the last checkpoint and `at` (session copies).
-        pairs: results of calls, both as keys.
+        floor: the last compaction block, behind which the history begins.
+        pairs: results of calls, both as keys; `answers` are the results alone.
     """
 
     request: Request
@@ -113,6 +119,7 @@ class Plan:
     last_notice: str | None = None
     floor: Key = (0, -1)
     pairs: dict[Key, Key] = field(default_factory=dict)
+    answers: frozenset[Key] = frozenset()
 
 
 def make(request: Request, options: Options) -> Plan:
@@ -140,11 +147,13 @@ def make(request: Request, options: Options) -> Plan:
     else:
         what = "every checkpoint call failed or was never answered" if errored else "no checkpoint"
         raise Refused(f"{what}: nothing was cut")
-    plan = Plan(request, seam, floor=floor, pairs=pairs)
+    plan = Plan(request, seam, floor=floor, pairs=pairs, answers=frozenset(pairs.values()))
     made, answer = _split_pair(request, pairs, start)
     if made:
         raise Refused(f"{Place(*made)} is a call whose result stands behind the seam at {Place(*answer)}")
     plan.own = {number for turn in turns for number in range(turn.start, turn.result[0] + 1)}
+    if floor != (0, -1):
+        plan.own |= set(range(floor[0] + 1))
 
     begin = floor[0]
     for turn in turns:
@@ -167,12 +176,13 @@ def make(request: Request, options: Options) -> Plan:
 
 def _floor(request: Request) -> Key:
     """The place behind which the history begins: a provider ignores what stands before a compaction."""
-    if b'"compaction"' in request.body:
-        for number in range(len(request.messages) - 1, -1, -1):
-            for index in range(len(request.messages[number].blocks) - 1, -1, -1):
-                if request.messages[number].blocks[index].type == "compaction":
-                    return number, index
-    return 0, -1
+    places = [
+        (number, index)
+        for number, message in enumerate(request.messages)
+        for index, block in enumerate(message.blocks)
+        if block.type == "compaction"
+    ]
+    return places[-1] if places else (0, -1)
 
 
 def _turns(request: Request, pairs: dict[Key, Key], floor: Key) -> tuple[list[Turn], list[Key]]:
@@ -184,8 +194,10 @@ def _turns(request: Request, pairs: dict[Key, Key], floor: Key) -> tuple[list[Tu
         if message.role != "assistant":
             continue
         for index, block in enumerate(message.blocks):
+            if not wire.is_checkpoint(block):
+                continue
             key = (number, index)
-            if block.kind is not Kind.CALL or key <= floor or not wire.is_checkpoint(block):
+            if key <= floor:
                 continue
             answer = pairs.get(key)
             if answer is None or not wire.completed(request, request.messages[answer[0]].blocks[answer[1]]):
@@ -317,13 +329,13 @@ def _stays(plan: Plan, options: Options, key: Key, block: Block, todo: Key | Non
     answer = plan.pairs.get(key)
     if answer is None:
         return False
-    if block.server:
-        return block.name.startswith("tool_search_tool")
     name = block.name
-    if name in wire.SPEECH or name in wire.INSTRUCTIONS or name in options.keep_tools or key == todo:
+    if block.server:
+        return name.startswith("tool_search_tool")
+    if name in _KEPT or name in options.keep_tools or key == todo:
         return True
     mark = plan.request.messages[answer[0]].blocks[answer[1]].name
-    return mark in (wire.REFUSED, wire.LOADS) or wire.is_say(name)
+    return mark == wire.REFUSED or mark == wire.LOADS or wire.is_say(name)
 
 
 def _stretch(plan: Plan, options: Options, begin: int, turn: Turn | None, kept_from: list[Turn]) -> None:
@@ -332,7 +344,7 @@ def _stretch(plan: Plan, options: Options, begin: int, turn: Turn | None, kept_f
     end = turn.start if turn else plan.seam.message
     checkpoints = {key for earlier in kept_from for key in earlier.calls if begin <= key[0] < end}
     todo = _last_todo(plan, begin, end)
-    drop, body = plan.drop, request.body
+    drop, body, answers, floor = plan.drop, request.body, plan.answers, plan.floor
     kept_results: set[Key] = {pairs[key] for key in checkpoints}
     calls: list[tuple[Key, int]] = []
     reports: list[tuple[Key, int]] = []
@@ -345,12 +357,12 @@ def _stretch(plan: Plan, options: Options, begin: int, turn: Turn | None, kept_f
         for index, block in enumerate(message.blocks):
             kind = block.kind
             key = (number, index)
-            if key <= plan.floor:
+            if key <= floor:
                 continue
-            if kind is Kind.TEXT:
+            if kind is TEXT:
                 if message.role == "assistant":
                     said[-1].append(key)
-            elif kind is Kind.CALL:
+            elif kind is CALL:
                 if key in checkpoints:
                     called = True
                 elif _stays(plan, options, key, block, todo):
@@ -367,17 +379,17 @@ def _stretch(plan: Plan, options: Options, begin: int, turn: Turn | None, kept_f
                     name = block.name
                     if name in wire.SUBAGENTS:
                         reports.append((key, len(said) - 1))
-                    elif not narration.is_own(name):
+                    elif not (name.endswith(_OWN) and narration.is_own(name)):
                         calls.append((key, len(said) - 1))
                         if "ead" in name or "iew" in name:
                             for file in notice.instruction_files(body[block.start : block.end]):
                                 files[file] = None
-            elif kind is Kind.RESULT:
+            elif kind is RESULT:
                 if key not in kept_results:
                     n_results += 1
                     weight += block.end - block.start
-                    drop[key] = "result"
-            elif kind is Kind.THINKING:
+                    drop[key] = "result" if key in answers else "orphan result"
+            elif kind is THINKING:
                 if _speaks(plan, options, block):
                     plan.speak.add(key)
                     said[-1].append(key)
@@ -389,7 +401,6 @@ def _stretch(plan: Plan, options: Options, begin: int, turn: Turn | None, kept_f
                 plan.unknown.append(key)
         if called:
             said.append([])
-    _name_orphans(plan, begin, end)
     if not options.notice or not (n_calls or n_results or n_thinking):
         return
     if turn is None and not options.session:
@@ -417,13 +428,6 @@ def _last_todo(plan: Plan, begin: int, end: int) -> Key | None:
             if blocks[index].name in wire.TODO_LISTS and (number, index) in plan.pairs:
                 return number, index
     return None
-
-
-def _name_orphans(plan: Plan, begin: int, end: int) -> None:
-    answers = set(plan.pairs.values())
-    for key, why in plan.drop.items():
-        if why == "result" and begin <= key[0] < end and key not in answers:
-            plan.drop[key] = "orphan result"
 
 
 def _speaks(plan: Plan, options: Options, block: Block) -> bool:

@@ -19,15 +19,17 @@ _MARK = "cache_control"
 
 @dataclass(slots=True)
 class Out:
-    """One message of the output.
+    """One message of the output, or a run of unchanged ones.
 
     Attributes:
         lead: index of the input message whose wrapper it has.
-        pieces: what it holds, in order; several places in one piece are texts to be joined.
-        whole: it is that input message, unchanged.
+        last: the same, or behind the seam the last one of a run of unchanged input messages.
+        pieces: what it holds, in order; several places in one piece are texts to be joined. Empty for a run.
+        whole: it is that input message, or that run, unchanged.
     """
 
     lead: int
+    last: int
     pieces: list[list[Key]]
     whole: bool
 
@@ -61,28 +63,33 @@ def splice(plan: Plan, join: str | None) -> Spliced:
 
 def lay_out(plan: Plan, join: str | None, done: Spliced) -> list[Out]:
     """The output's messages: what is left of each, what is joined, what had to move."""
-    messages, start = plan.request.messages, plan.seam.message
-    touched = {key[0] for key in plan.drop} | {key[0] for key in plan.speak} | {key[0] for key in plan.add}
-    outs: list[Out] = []
-    removed = plan.floor[0]
-    for number, message in enumerate(messages):
-        if number not in touched:
-            out = Out(number, [[(number, index)] for index in range(len(message.blocks))], True)
-            if message.role != "assistant" and removed <= number < start and _drop_blanks(plan, out):
-                continue
-            outs.append(out)
+    messages, start, drop = plan.request.messages, plan.seam.message, plan.drop
+    head = [
+        Out(number, number, [[(number, index)] for index in range(len(messages[number].blocks))], True)
+        for number in range(plan.floor[0])
+    ]
+    changed = {key[0] for key in plan.speak} | {key[0] for key in plan.add}
+    for number in range(plan.floor[0], start):
+        message = messages[number]
+        pieces = [[(number, index)] for index in range(len(message.blocks)) if (number, index) not in drop]
+        if not pieces:
             continue
-        pieces = [[(number, index)] for index in range(len(message.blocks)) if (number, index) not in plan.drop]
-        out = Out(number, pieces, False)
-        if number < start:
-            if message.role != "assistant":
-                _drop_blanks(plan, out)
-            else:
-                _drop_empty(plan, out)
+        out = Out(number, number, pieces, len(pieces) == len(message.blocks) and number not in changed)
+        if message.role != "assistant":
+            _drop_blanks(plan, out)
+        elif not out.whole:
+            _drop_empty(plan, out)
         if out.pieces:
-            outs.append(out)
-    head = [out for out in outs if out.lead < start]
-    tail = [out for out in outs if out.lead >= start]
+            head.append(out)
+    tail: list[Out] = []
+    at = start
+    for number in sorted({key[0] for key in drop if key[0] >= start} | {n for n in changed if n >= start}):
+        tail += _runs(at, number)
+        pieces = [[(number, i)] for i in range(len(messages[number].blocks)) if (number, i) not in drop]
+        if pieces:
+            tail.append(Out(number, number, pieces, False))
+        at = number + 1
+    tail += _runs(at, len(messages))
     _move_systems(plan, head, tail, done)
     if join is not None:
         head = _join(plan, head, done)
@@ -93,6 +100,10 @@ def lay_out(plan: Plan, join: str | None, done: Spliced) -> list[Out]:
     if plan.lead:
         _behind_leading_thinking(plan, head, tail)
     return head + tail
+
+
+def _runs(start: int, end: int) -> list[Out]:
+    return [Out(start, end - 1, [], True)] if start < end else []
 
 
 def _drop_blanks(plan: Plan, out: Out) -> bool:
@@ -274,6 +285,11 @@ def _behind_leading_thinking(plan: Plan, head: list[Out], tail: list[Out]) -> No
     """
     messages = plan.request.messages
     turn = tail[0]
+    if turn.whole:  # a run: look into its first message
+        rest = _runs(turn.lead + 1, turn.last + 1)
+        blocks = range(len(messages[turn.lead].blocks))
+        turn = Out(turn.lead, turn.lead, [[(turn.lead, index)] for index in blocks], True)
+        tail[:1] = [turn, *rest]
     thinking = 0
     while thinking < len(turn.pieces) and _block(plan, turn.pieces[thinking][0]).kind is Kind.THINKING:
         thinking += 1
@@ -308,10 +324,10 @@ def _write(plan: Plan, outs: list[Out], join: str | None, done: Spliced) -> Spli
             parts.append(body[messages[lead - 1].end : messages[lead].start] if lead else b",")
             size += len(parts[-1])
         if out.whole:
-            last = lead
+            last = out.last
             while number + 1 < len(outs) and outs[number + 1].whole and outs[number + 1].lead == last + 1:
                 number += 1
-                last += 1
+                last = outs[number].last
             parts.append(body[messages[lead].start : messages[last].end])
         else:
             literal, added = _message(plan, out, joiner)

@@ -46,6 +46,8 @@ _KINDS = {
     "tool_addition": Kind.CONTROL,
     "tool_removal": Kind.CONTROL,
 }
+TEXT, CALL, RESULT = Kind.TEXT, Kind.CALL, Kind.RESULT  # an enum's members are slow to look up by attribute
+_new = tuple.__new__
 _STEERING = frozenset(
     ("type", "id", "name", "text", "input", "tool_use_id", "content", "is_error", "thinking", "signature", "data")
 )
@@ -240,78 +242,124 @@ def _unusual_message(text: str, at: int) -> Message:
 
 
 def _content(text: str, at: int) -> tuple[bool, tuple[Block, ...], int]:
+    """The content at `at`: whether it is a string, its blocks, and the index behind it."""
     opening = text[at]
     if opening == '"':
         end = scan(text, at)[1]
-        return True, (Block(Kind.TEXT, "text", at, end),), end
+        return True, (Block(TEXT, "text", at, end),), end
     if opening != "[":
         raise Unreadable("a message's content is neither a string nor a list", at)
-    at = skip(text, at + 1)
-    if text[at] == "]":
-        return False, (), at + 1
-    found = []
+    at += 1
+    if text[at] != "{":
+        at = skip(text, at)
+        if text[at] == "]":
+            return False, (), at + 1
+    found: list[Block] = []
     while True:
         pairs, end = scan(text, at)
-        found.append(_block(pairs, at, end))
+        if type(pairs) is not tuple:
+            raise Unreadable("a content block is no object", at)
+        block = dict(pairs)
+        if len(block) != len(pairs):
+            _refuse_twins(pairs, at)
+        type_ = block.get("type")
+        # Ordered by how often each occurs: this loop runs once for every block of a body.
+        if type_ == "tool_use":
+            id_, name = block.get("id"), block.get("name")
+            if type(id_) is not str or type(name) is not str:
+                raise Unreadable("a tool_use block without id or name", at)
+            found.append(_new(Block, (CALL, "tool_use", at, end, id_, name, False, False)))
+        elif type_ == "tool_result":
+            id_ = block.get("tool_use_id")
+            if type(id_) is not str:
+                raise Unreadable("a tool_result block without tool_use_id", at)
+            content = block.get("content")
+            if type(content) is str:
+                mark = _mark(content) if content.startswith(_MARKED) else ""
+            else:
+                mark = _mark_list(content)
+            found.append(_new(Block, (RESULT, "tool_result", at, end, id_, mark, block.get("is_error") is True, False)))
+        elif type_ == "text":
+            if type(block.get("text")) is not str:
+                raise Unreadable("a text block without text", at)
+            found.append(_new(Block, (TEXT, "text", at, end, "", "", False, False)))
+        else:
+            found.append(_rarer(block, type_, at, end))
         if text[end] == "]":
             return False, tuple(found), end + 1
+        if text[end] == "," and text[end + 1] == "{":
+            at = end + 1
+            continue
         at, more = spans.after(text, end, "]")
         if not more:
             return False, tuple(found), at
 
 
-def _block(pairs: Any, start: int, end: int) -> Block:
-    if type(pairs) is not tuple:
-        raise Unreadable("a content block is no object", start)
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next((key for key in keys if key in _STEERING and keys.count(key) > 1), None)
-        if twice:
-            raise Unreadable(f"the key “{twice}” stands twice in a content block", start)
-    type_ = members.get("type")
+def _refuse_twins(pairs: tuple[tuple[str, Any], ...], at: int) -> None:
+    keys = [key for key, _ in pairs]
+    twice = next((key for key in keys if key in _STEERING and keys.count(key) > 1), None)
+    if twice:
+        raise Unreadable(f"the key “{twice}” stands twice in a content block", at)
+
+
+def _rarer(block: dict[str, Any], type_: Any, start: int, end: int) -> Block:
+    """A block that is no text, no client's call and no client's result."""
     if type(type_) is not str:
         raise Unreadable("a content block without a type (another wire format?)", start)
     kind = _KINDS.get(type_, Kind.UNKNOWN)
-    if kind is Kind.RESULT:
-        id_ = members.get("tool_use_id")
+    if kind is RESULT:
+        id_ = block.get("tool_use_id")
         if type(id_) is not str:
             raise Unreadable(f"a {type_} block without tool_use_id", start)
-        if type_ == "tool_result":
-            return Block(kind, type_, start, end, id_, _mark(members.get("content")), members.get("is_error") is True)
         return Block(kind, type_, start, end, id_, "", False, True)
-    if kind is Kind.CALL:
-        id_, name = members.get("id"), members.get("name")
+    if kind is CALL:
+        id_, name = block.get("id"), block.get("name")
         if type(id_) is not str or type(name) is not str:
             raise Unreadable(f"a {type_} block without id or name", start)
-        return Block(kind, type_, start, end, id_, name, False, type_ != "tool_use")
-    if kind is Kind.TEXT and type(members.get("text")) is not str:
-        raise Unreadable("a text block without text", start)
+        return Block(kind, type_, start, end, id_, name, False, True)
+    if type_ == "thinking":
+        signature = block.get("signature")
+        if type(block.get("thinking")) is not str:
+            raise Unreadable("a thinking block without thinking", start)
+        signed = type(signature) is str and may_be_narration(signature) and signed_narration(signature)
+        return Block(kind, type_, start, end, "", NARRATION if signed else "")
     return Block(kind, type_, start, end)
 
 
-REFUSED, STUB, LOADS = "refused", "stub", "loads"
-"""What a result's `name` says of it: a human's refusal, an answer that points back, a loader of tools."""
+REFUSED, STUB, LOADS, NARRATION = "refused", "stub", "loads", "narration"
+"""What the `name` of a block that is no call says of it: a human's refusal, an answer that points back, a
+loader of tools, thinking that was shown to the human."""
 
 
-def _mark(content: Any) -> str:
-    if type(content) is list:
-        types = [dict(_object(item)).get("type") for item in content]
-        if "tool_reference" in types:
-            return LOADS
-        content = dict(_object(content[0])).get("text") if content else None
-    if type(content) is str and content.startswith(_MARKED):
-        return STUB if content.startswith(_STUBS_VIEW) else REFUSED
-    return ""
+def _mark(content: str) -> str:
+    if not content.startswith(_MARKED):
+        return ""
+    return STUB if content.startswith(_STUBS_VIEW) else REFUSED
+
+
+def _mark_list(content: Any) -> str:
+    if type(content) is not list or not content:
+        return ""
+    if any(dict(_object(item)).get("type") == "tool_reference" for item in content):
+        return LOADS
+    text = dict(_object(content[0])).get("text")
+    return _mark(text) if type(text) is str else ""
 
 
 # ---------------------------------------------------------------------------------------------- literals
 
 
+_TEXT_HEAD = '{"type":"text","text":"'
+
+
 def text_span(request: Request, block: Block) -> Span:
     """The inside of a text's JSON string literal, without its quotes."""
-    if request.view[block.start] == '"':
-        return Span(block.start + 1, block.end - 1)
+    view, start = request.view, block.start
+    if view[start] == '"':
+        return Span(start + 1, block.end - 1)
+    if view.startswith(_TEXT_HEAD, start):  # as nearly every client writes it
+        start += len(_TEXT_HEAD)
+        return Span(start, scan(view, start - 1)[1] - 1)
     return literal_inside(request, block, "text")
 
 
@@ -379,12 +427,13 @@ _WRAPPERS = re.compile(r'\s*(?:\{"result":\s*"|<untrusted_context>\s*)?').match
 
 def is_checkpoint(block: Block) -> bool:
     """A call of the checkpoint tool, under whatever prefix a client gives it."""
-    return block.kind is Kind.CALL and not block.server and _CHECKPOINT(block.name) is not None
+    name = block.name
+    return name.endswith("micro_handoff") and block.type == "tool_use" and _CHECKPOINT(name) is not None
 
 
 def is_say(name: str) -> bool:
     """Cutline's own tool for words to the human."""
-    return _SAY(name) is not None
+    return name.endswith("say") and _SAY(name) is not None
 
 
 def completed(request: Request, answer: Block) -> bool:
@@ -418,14 +467,14 @@ def pairs(messages: list[Message], start: int = 0) -> tuple[dict[tuple[int, int]
             if last != "assistant":
                 waiting = {}
             for index, block in enumerate(message.blocks):
-                if block.kind is Kind.CALL:
+                if block.kind is CALL:
                     if block.server:
                         at_server[block.id] = (number, index)
                     elif block.id in waiting:
                         waiting[block.id].append((number, index))
                     else:
                         waiting[block.id] = [(number, index)]
-                elif block.kind is Kind.RESULT:
+                elif block.kind is RESULT:
                     made = at_server.pop(block.id, None)
                     if made is None:
                         orphans += 1
@@ -433,7 +482,7 @@ def pairs(messages: list[Message], start: int = 0) -> tuple[dict[tuple[int, int]
                         found[made] = (number, index)
         else:
             for index, block in enumerate(message.blocks):
-                if block.kind is Kind.RESULT:
+                if block.kind is RESULT:
                     queue = waiting.get(block.id)
                     if queue:
                         found[queue.pop(0)] = (number, index)
@@ -467,18 +516,22 @@ def keeps_turn_thinking(request: Request) -> bool:
 
 def is_narration(request: Request, block: Block) -> bool:
     """Whether a thinking block holds words that were shown to the human (docs/wire.md, 1.3)."""
-    if block.type != "thinking":
-        return False
-    if request.thinking == "between_tools":
-        return True
-    raw = member(request, block, "signature")
-    return raw is not None and raw.startswith(b'"') and signed_narration(raw[1:-1])
+    return block.type == "thinking" and (block.name == NARRATION or request.thinking == "between_tools")
 
 
-def signed_narration(signature: bytes) -> bool:
+# The word in base64, at each of the three places that a byte can have in it.
+_IN_BASE64 = ("bmFycmF0aW9u", "5hcnJhdGlvb", "uYXJyYXRpb2")
+
+
+def may_be_narration(signature: str) -> bool:
+    """Whether a signature can hold the word at all: it spares the decoding of nearly every other one."""
+    return any(piece in signature for piece in _IN_BASE64)
+
+
+def signed_narration(signature: str) -> bool:
     """Whether a signature's envelope (field 2, in it field 1, in it field 8) reads ``narration``."""
     try:
-        envelope = base64.b64decode(signature + b"=" * (-len(signature) % 4), validate=True)
+        envelope = base64.b64decode(signature + "=" * (-len(signature) % 4), validate=True)
     except (binascii.Error, ValueError):
         return False
     inner = _field(_field(envelope, 2), 1)

@@ -1,0 +1,383 @@
+"""The wire report: what a request body is made of, before a cut and after it, and how many tokens that is.
+
+Law: everything is counted on the JSON bytes that are really sent. The body's bytes are divided without rest:
+blocks by kind and author, the system prompt, the tool schemas, and the structure around them. Tokens are the
+provider's where a caller has them, else an estimate, and every figure says which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from . import narration, spans
+from .blocks import Author, Block, Kind
+from .wire import anthropic as wire
+from .wire.anthropic import Request
+
+Source = Literal["measured", "calibrated", "estimated"]
+"""Where a token figure comes from: the provider's usage, an estimate fitted to this session's usage, or the
+general ratio of bytes to tokens."""
+
+BYTES_PER_TOKEN = 3.6
+"""The general ratio, for a session without usage: JSON of code and prose in recorded sessions (docs/cut.md)."""
+IMAGE_TOKENS = 1_500
+"""An image of the size that clients send; Anthropic bills width x height / 750, at most about 1,600."""
+
+ROWS = (
+    "agent text",
+    "human text",
+    "harness text",
+    "tool calls",
+    "tool results",
+    "thinking",
+    "images",
+    "documents",
+    "control",
+    "unknown",
+    "system prompt",
+    "tool schemas",
+    "structure",
+)
+"""The rows of a shape; their bytes add up to the body's."""
+
+_REMOVABLE = ("tool calls", "tool results", "thinking")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """How many blocks of one kind, and the bytes of their JSON literals."""
+
+    blocks: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What one body is made of.
+
+    Attributes:
+        bytes: the whole body.
+        messages: its messages.
+        rows: blocks and bytes by the names of `ROWS`.
+        said: bytes of words inside their string literals, by author ("agent", "human", "harness").
+        weighed: bytes that tokens are estimated by: without signatures and encrypted or image data.
+        tokens: input tokens.
+        source: where `tokens` comes from.
+    """
+
+    bytes: int
+    messages: int
+    rows: dict[str, Row]
+    said: dict[str, int]
+    weighed: int
+    tokens: int
+    source: Source
+
+    @property
+    def harness_bytes(self) -> int:
+        """System prompt and tool schemas: what no cut can touch."""
+        return self.rows["system prompt"].bytes + self.rows["tool schemas"].bytes
+
+    @property
+    def removable_bytes(self) -> int:
+        """Tool calls, tool results and thinking."""
+        return sum(self.rows[name].bytes for name in _REMOVABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Authored text, before against after.
+
+    Attributes:
+        bytes: bytes of the agent's and the human's words in the body before.
+        missing: how many of them are not in the body after, in order; 0 is the contract.
+        joiners: bytes that stand between joined texts.
+        notices: bytes added to results (notices, and results filled again).
+        blank: bytes of white-space-only texts that had to go.
+    """
+
+    bytes: int
+    missing: int
+    joiners: int
+    notices: int
+    blank: int
+
+    @property
+    def share(self) -> float:
+        """Share of the authored bytes that is kept: exactly 1.0 by the contract."""
+        return 1.0 if not self.bytes else (self.bytes - self.missing) / self.bytes
+
+
+@dataclass(frozen=True, slots=True)
+class WireReport:
+    """One body, or a body before and after its cut."""
+
+    before: Shape
+    after: Shape | None = None
+    kept: Kept | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The report for programs: sizes in bytes, tokens with their source."""
+        out: dict[str, Any] = {"before": _shape_json(self.before)}
+        if self.after is not None and self.kept is not None:
+            out["after"] = _shape_json(self.after)
+            out["kept"] = {
+                "authored_bytes": self.kept.bytes,
+                "missing_bytes": self.kept.missing,
+                "share": self.kept.share,
+                "joiner_bytes": self.kept.joiners,
+                "notice_bytes": self.kept.notices,
+                "blank_bytes": self.kept.blank,
+            }
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Tokens as a function of weighed bytes, fitted to one session's own usage.
+
+    Attributes:
+        per_byte: tokens per weighed byte of the history.
+        harness: tokens of what the history does not hold (system prompt and tool schemas of the client).
+        source: "calibrated", or "estimated" where the session has too little usage.
+    """
+
+    per_byte: float = 1 / BYTES_PER_TOKEN
+    harness: int = 0
+    source: Source = "estimated"
+
+    def tokens(self, weighed: int) -> int:
+        """Input tokens of a request with that many weighed bytes of history."""
+        return round(self.harness + self.per_byte * weighed)
+
+
+def calibrate(points: Sequence[tuple[int, int]]) -> Calibration:
+    """Fit tokens to bytes by least squares.
+
+    Args:
+        points: for requests of one session: (weighed bytes of the history sent, input tokens that the
+            provider counted: uncached, cache reads and cache writes together).
+
+    Returns:
+        The fit; the general ratio where there are fewer than 4 points or the fit is not credible (outside of
+        2 to 8 bytes a token: a client that sends something else than what the file holds).
+    """
+    if len(points) >= 4:
+        mean_x = sum(x for x, _ in points) / len(points)
+        mean_y = sum(y for _, y in points) / len(points)
+        spread = sum((x - mean_x) ** 2 for x, _ in points)
+        if spread:
+            slope = sum((x - mean_x) * (y - mean_y) for x, y in points) / spread
+            if 1 / 8 <= slope <= 1 / 2:
+                return Calibration(slope, max(0, round(mean_y - slope * mean_x)), "calibrated")
+    last = points[-1] if points else None
+    if last:
+        return Calibration(harness=max(0, round(last[1] - last[0] / BYTES_PER_TOKEN)))
+    return Calibration()
+
+
+def measure(
+    before: bytes,
+    after: bytes | None = None,
+    *,
+    tokens: int | None = None,
+    calibration: Calibration | None = None,
+) -> WireReport:
+    """Measure a body, or a body and its cut.
+
+    Args:
+        before: an Anthropic Messages request body.
+        after: what `cut` made of it.
+        tokens: input tokens of `before` as the provider counted them (usage), if known.
+        calibration: how bytes become tokens in this session; the general ratio if absent.
+
+    Raises:
+        Unreadable: a body that can't be read.
+    """
+    request = wire.read(before)
+    fit = calibration or Calibration()
+    first = _shape(request, fit, tokens)
+    if after is None:
+        return WireReport(first)
+    other = wire.read(after)
+    if tokens is not None and first.weighed:
+        # What was counted for the whole, and the session's own slope for what is no longer there.
+        second = _shape(other, fit, None)
+        gone = first.weighed - second.weighed
+        source: Source = "calibrated" if fit.source != "estimated" else "estimated"
+        left = max(0, tokens - round(gone * fit.per_byte))
+        second = Shape(
+            second.bytes, second.messages, second.rows, second.said, second.weighed, left, source
+        )
+    else:
+        second = _shape(other, fit, None)
+    return WireReport(first, second, _kept(request, other))
+
+
+def shape(request: Request, calibration: Calibration | None = None, tokens: int | None = None) -> Shape:
+    """The shape of a body that was read already."""
+    return _shape(request, calibration or Calibration(), tokens)
+
+
+def _shape(request: Request, fit: Calibration, tokens: int | None) -> Shape:
+    body = request.body
+    counted = {name: [0, 0] for name in ROWS}
+    said = {"agent": 0, "human": 0, "harness": 0}
+    unweighed = images = 0
+    for message in request.messages:
+        for block in message.blocks:
+            name, author, inside = _row(request, message.role, block)
+            row = counted[name]
+            row[0] += 1
+            row[1] += block.end - block.start
+            if author:
+                said[author] += inside
+            if block.kind is Kind.THINKING:
+                unweighed += _unbilled(request, block)
+            if b'"base64"' in body[block.start : block.end]:
+                data, number = _image_data(request, block)
+                unweighed += data
+                images += number
+    top = {member.key: member for member in spans.members(request.view, spans.skip(request.view, 0))[0]}
+    for key, name in (("system", "system prompt"), ("tools", "tool schemas")):
+        if key in top:
+            value = top[key]
+            several = request.view[value.start] == "["
+            number = len(spans.elements(request.view, value.start)[0]) if several else 1
+            counted[name] = [number, value.end - value.start]
+    counted["structure"][1] = len(body) - sum(number for _, number in counted.values())
+    weighed = len(body) - unweighed
+    if tokens is None:
+        total, source = fit.tokens(weighed) + images * IMAGE_TOKENS, fit.source
+    else:
+        total, source = tokens, "measured"
+    rows = {name: Row(*pair) for name, pair in counted.items()}
+    return Shape(len(body), len(request.messages), rows, said, weighed, total, source)
+
+
+def _row(request: Request, role: str, block: Block) -> tuple[str, str, int]:
+    """Name of a block's row, the author of its words ("" where it has none), and the bytes of those words."""
+    kind = block.kind
+    if kind is Kind.TEXT:
+        start, end = wire.text_span(request, block)
+        text = wire.words(request, block) if role == "user" else ""
+        author = wire.author(role, block, text)
+        return f"{author} text", str(author), end - start
+    if kind is Kind.CALL:
+        if wire.is_say(block.name):
+            return "agent text", "agent", len(_spoken(request, block))
+        return "tool calls", "", 0
+    if kind is Kind.THINKING and wire.is_narration(request, block):
+        start, end = wire.literal_inside(request, block, "thinking")
+        if start < end:
+            return "agent text", "agent", end - start
+    names = {
+        Kind.RESULT: "tool results",
+        Kind.THINKING: "thinking",
+        Kind.IMAGE: "images",
+        Kind.DOCUMENT: "documents",
+        Kind.CONTROL: "control",
+    }
+    return names.get(kind, "unknown"), "", 0
+
+
+def _spoken(request: Request, block: Block) -> bytes:
+    text = narration.spoken(block.name, wire.member(request, block, "input") or b"{}") or ""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _unbilled(request: Request, block: Block) -> int:
+    """Bytes of a thinking block that are no text: its signature or encrypted data."""
+    return sum(len(wire.member(request, block, key) or b"") for key in ("signature", "data"))
+
+
+def _image_data(request: Request, block: Block) -> tuple[int, int]:
+    """Bytes of base64 data in a block, at whatever depth, and how many images that is."""
+    total = number = 0
+    stack = [spans.scan(request.view, block.start)[0]]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, tuple):
+            pairs = dict(value)
+            if pairs.get("type") == "base64" and isinstance(pairs.get("data"), str):
+                total += len(pairs["data"])
+                number += 1
+            else:
+                stack.extend(pairs.values())
+        elif isinstance(value, list):
+            stack.extend(value)
+    return total, number
+
+
+# -------------------------------------------------------------------------------------- before and after
+
+
+def _kept(before: Request, after: Request) -> Kept:
+    left = [(author, words) for author, words, _ in _authored(after)]
+    total = missing = joiners = blank = 0
+    position = offset = 0
+    for author, words, text in _authored(before):
+        total += len(words)
+        at, place = position, offset
+        while at < len(left):
+            found = left[at][1].find(words, place) if left[at][0] == author else -1
+            if found >= 0:
+                joiners += found - place
+                position, offset = at, found + len(words)
+                break
+            at, place = at + 1, 0
+        else:
+            if text.strip():
+                missing += len(words)
+            else:
+                total -= len(words)
+                blank += len(words)
+    return Kept(total, missing, joiners, _added(before, after), blank)
+
+
+def _authored(request: Request) -> Iterator[tuple[str, bytes, str]]:
+    """Author, raw words and decoded words of every text that the agent or the human wrote, in order."""
+    for message in request.messages:
+        for block in message.blocks:
+            if block.kind is Kind.TEXT:
+                start, end = wire.text_span(request, block)
+                text = wire.words(request, block)
+                author = wire.author(message.role, block, text)
+                if author is not Author.HARNESS:
+                    yield str(author), request.body[start:end], text
+            elif block.kind is Kind.CALL and wire.is_say(block.name):
+                words = _spoken(request, block)
+                yield "agent", words, words.decode("utf-8", "surrogatepass")
+            elif block.kind is Kind.THINKING and wire.is_narration(request, block):
+                start, end = wire.literal_inside(request, block, "thinking")
+                if start < end:
+                    yield "agent", request.body[start:end], "narration"
+
+
+def _added(before: Request, after: Request) -> int:
+    """Bytes by which results grew: notices, and results that were filled again."""
+    sizes: dict[str, list[int]] = {}
+    for message in before.messages:
+        for block in message.blocks:
+            if block.kind is Kind.RESULT:
+                sizes.setdefault(block.id, []).append(block.end - block.start)
+    grown = 0
+    # From the end, so that ids which a server counts anew each turn meet their own.
+    for message in reversed(after.messages):
+        for block in reversed(message.blocks):
+            if block.kind is Kind.RESULT and sizes.get(block.id):
+                grown += block.end - block.start - sizes[block.id].pop()
+    return max(0, grown)
+
+
+def _shape_json(shape: Shape) -> dict[str, Any]:
+    return {
+        "bytes": shape.bytes,
+        "messages": shape.messages,
+        "tokens": shape.tokens,
+        "tokens_source": shape.source,
+        "rows": {name: {"blocks": row.blocks, "bytes": row.bytes} for name, row in shape.rows.items()},
+        "said_bytes": shape.said,
+    }
