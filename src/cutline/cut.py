@@ -15,7 +15,7 @@ from .blocks import Kind, Place, Span, address
 from .errors import Unreadable
 from .notice import Trace
 from .plan import At, Options, Plan, Refused, Seam, check_at, make
-from .splice import Spliced, splice
+from .splice import splice
 from .wire import anthropic as wire
 
 NAME = b"micro_handoff"
@@ -132,12 +132,7 @@ def cut(
     options = check(join, notice, trace, keep_tools, at, profile, narration)
     if at is None and not names_checkpoint(body):
         return Cut(body, False, "no checkpoint: nothing was cut")
-    try:
-        return _cut(body, wire.read(body), options)
-    except Unreadable as error:
-        return Cut(body, False, f"the body was left as it is: {error}")
-    except Refused as error:
-        return Cut(body, False, str(error))
+    return _cut(body, options)
 
 
 def cut_session(
@@ -155,24 +150,26 @@ def cut_session(
     `Cut.plan.last_notice`, for a record of its own.
     """
     options = check(None, notice, trace, keep_tools, at, None, "keep", session=True)
+    return _cut(body, options)
+
+
+def _cut(body: bytes, options: Options) -> Cut:
     try:
-        return _cut(body, wire.read(body), options)
+        request = wire.read(body)
     except Unreadable as error:
         return Cut(body, False, f"the body was left as it is: {error}")
+    return cut_read(body, request, options)
+
+
+def cut_read(body: bytes, request: wire.Request, options: Options) -> Cut:
+    """Cut a body that was read already."""
+    try:
+        plan = make(request, options)
+        done = splice(plan, options.join)
+        if request.messages[0].role == "user" and _first_role(plan) != "user":
+            raise Refused("the cut would leave a history that begins with the agent; providers refuse that")
     except Refused as error:
         return Cut(body, False, str(error))
-
-
-def _cut(body: bytes, request: wire.Request, options: Options) -> Cut:
-    plan = make(request, options)
-    done = splice(plan, options.join)
-    if request.messages[0].role == "user" and _first_role(plan, done) != "user":
-        raise Refused("the cut would leave a history that begins with the agent; providers refuse that")
-    return finished(body, plan, done)
-
-
-def finished(body: bytes, plan: Plan, done: Spliced) -> Cut:
-    """The `Cut` of a plan that was spliced."""
     return Cut(
         done.body,
         done.body != body,
@@ -214,7 +211,7 @@ def names_checkpoint(body: bytes) -> bool:
     return any(find(NAME, at, at + _WINDOW + len(NAME)) >= 0 for at in range(0, size, _WINDOW))
 
 
-def _first_role(plan: Plan, done: Spliced) -> str:
+def _first_role(plan: Plan) -> str:
     for number, message in enumerate(plan.request.messages):
         if any((number, index) not in plan.drop for index in range(len(message.blocks))) or not message.blocks:
             return message.role
