@@ -8,5 +8,6 @@ from __future__ import annotations
 from .cut import Cut, Notice, Removed, cut
 from .errors import CutError, CutlineError
 from .measure import WireReport, measure
+from .verify import Proof, verify
 
-__all__ = ["Cut", "CutError", "CutlineError", "Notice", "Removed", "WireReport", "cut", "measure"]
+__all__ = ["Cut", "CutError", "CutlineError", "Notice", "Proof", "Removed", "WireReport", "cut", "measure", "verify"]

@@ -14,9 +14,6 @@ from ..errors import Unreadable
 
 DEEP = 7
 """Levels kept as nodes: body, messages, message, content, block, a result's content, a block in it."""
-LIMIT = 500
-"""Levels of nesting that are trusted to mean the same to every reader; deeper bodies are not cut."""
-
 _WS = rb"[ \t\n\r]*+"
 _STRING = rb'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+"'
 _SCALAR = rb"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+|true|false|null"
@@ -34,14 +31,16 @@ class Node:
         start, end: its literal, ``data[start:end]``.
         members: of an object: (key, start of the key's literal, value); None where nested too deep.
         elements: of an array: the values.
+        depth: of the root: the most levels that anything in it is nested.
     """
 
-    __slots__ = ("elements", "end", "kind", "members", "start")
+    __slots__ = ("depth", "elements", "end", "kind", "members", "start")
 
     def __init__(self, kind: str, start: int, end: int) -> None:
         self.kind = kind
         self.start = start
         self.end = end
+        self.depth = 0
         self.members: list[tuple[bytes, int, Node]] = []
         self.elements: list[Node] = []
 
@@ -57,7 +56,7 @@ def read(data: bytes) -> Node:
     """Read one JSON text.
 
     Raises:
-        Unreadable: it is not strict JSON in UTF-8, or nested deeper than `LIMIT`.
+        Unreadable: it is not strict JSON in UTF-8.
     """
     try:
         data.decode("utf-8")
@@ -81,8 +80,7 @@ def read(data: bytes) -> Node:
         if what == 3:
             stack.append(node)
             holder = node
-            if len(stack) > LIMIT:
-                _doubt("nested too deep", start)
+            stack[0].depth = max(stack[0].depth, len(stack))
             closing = _after(data, pos)
             if closing is None or closing[1] != (b"}" if node.kind == "{" else b"]"):
                 if node.kind == "{":

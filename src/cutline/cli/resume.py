@@ -1,0 +1,69 @@
+"""`cutline resume`: the client, started on a session's cut copy.
+
+Law: cuts, proves and writes the copy as `cutline cut` does, then hands the terminal to the client and returns
+what the client returned.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..errors import InputError, NothingToCut
+from ..sessions.claude_code import Session
+from ..sessions.claude_code.cutting import execute, prospect
+from . import paint
+from .cut import where
+from .inputs import Body, load
+from .options import at_option
+
+
+@click.command("resume", context_settings={"ignore_unknown_options": True})
+@click.argument("what", required=False, metavar="[SESSION]")
+@at_option
+@click.option("--force", is_flag=True, help="Cut even if that loses money.")
+@click.argument("client_arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- CLIENT ARGUMENTS…]")
+def command(what: str | None, force: bool, client_arguments: tuple[str, ...], at: Any) -> int:
+    """Cut a session (default: the latest of this directory) and go on in the copy.
+
+    A session that is a cut copy already, with nothing left to cut, is resumed as it is.
+    """
+    source = load(what)
+    if isinstance(source, Body):
+        raise InputError(f"{source.name}: is a request body; give a session to resume")
+    client = shutil.which("claude.cmd" if os.name == "nt" else "claude")
+    if client is None:
+        raise InputError("claude: not found on PATH; install Claude Code (npm install -g @anthropic-ai/claude-code)")
+    id_ = _copy_of(source, at, force)
+    folder = Path(source.cwd) if source.cwd and Path(source.cwd).is_dir() else Path.cwd()
+    return subprocess.run([client, "--resume", id_, *client_arguments], cwd=folder, check=False).returncode
+
+
+def _copy_of(session: Session, at: Any, force: bool) -> str:
+    out = paint.console(err=True)
+    try:
+        wanted = prospect(session, at=at)
+    except NothingToCut as error:
+        if session.title.endswith("(cut)"):
+            out.print(f"{error}: going on in it as it is.", style=paint.FAINT)
+            return session.id
+        raise
+    if not wanted.pays and not force:
+        raise NothingToCut(
+            f"this cut would not pay back within {max(wanted.likely, 1):,} more requests; nothing was written; "
+            "--force cuts all the same"
+        )
+    written, _ = execute(wanted)
+    before, after = wanted.report.before, wanted.report.after
+    assert after is not None
+    out.print(
+        f"Cut {where(wanted)}: {paint.size(before.bytes)} became {paint.size(after.bytes)}, proven. "
+        f"The original stays: claude --resume {session.id}",
+        style=paint.GOOD,
+    )
+    return written.id

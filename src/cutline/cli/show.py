@@ -1,0 +1,195 @@
+"""`cutline show`: what a session or a body is made of, how much of it was narrated, what it cost, what ails it.
+
+Law: shows, writes nothing.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import click
+from rich.console import Console
+
+from .. import cut as cut_body
+from .. import events, health, measure, money
+from ..errors import InputError, Unreadable
+from ..measure import Shape, shape
+from ..sessions.claude_code import Session
+from ..sessions.claude_code.cutting import figures, prospect
+from ..wire import anthropic as wire
+from . import paint, report
+from .inputs import Body, load
+from .options import json_option
+
+
+@click.command("show")
+@click.argument("what", required=False, metavar="[SESSION|BODY|-]")
+@click.option("--holes", is_flag=True, help="List the calls that the agent's words don't carry.")
+@json_option
+def command(what: str | None, holes: bool, as_json: bool) -> None:
+    """Show a session (default: the latest of this directory) or a body by author; narration, cost, faults."""
+    source = load(what)
+    body = source.data if isinstance(source, Body) else source.history.body
+    try:
+        request = wire.read(body)
+    except Unreadable as error:
+        name = source.name if isinstance(source, Body) else str(source.path)
+        raise InputError(f"{name}: {error}; show reads Anthropic Messages bodies and Claude Code sessions") from None
+    told = measure(body).before if isinstance(source, Body) else shape_of(source, request)
+    narrated = events.review(request)
+    hidden = events.hidden(request)
+    found = events.calls(request)
+    stated = events.claims(request)
+    ails = _faults(source, request)
+    if as_json:
+        paint.echo_json(
+            {
+                **({"body": source.name} if isinstance(source, Body) else {"session": source.id, "path": str(source.path), "title": source.title}),
+                **_shape_json(told),
+                "narration": {
+                    "calls": narrated.calls,
+                    "intent": narrated.intent,
+                    "outcome": narrated.outcome,
+                    "holes": len(narrated.holes),
+                    "coverage": narrated.coverage,
+                    "hidden": hidden,
+                },
+                "claims": stated,
+                "cost": None if isinstance(source, Body) else _cost_json(source),
+                "faults": [{"what": fault.what, "place": str(fault.place), "healed": healed} for fault, healed in ails.items()],
+            }
+        )  # fmt: skip
+        return
+    out = paint.console()
+    if isinstance(source, Session):
+        heading(out, source)
+    report.print_shape(out, told)
+    out.print()
+    report.print_narration(out, narrated, hidden)
+    if any(stated.values()):
+        out.print(
+            f"Claims in checkpoint documents: {stated['measured']:,} measured, {stated['inferred']:,} inferred"
+            + (f", {stated['unmarked']:,} unmarked." if stated["unmarked"] else ".")
+        )
+    if isinstance(source, Session):
+        _print_cost(out, source)
+    report.print_faults(out, list(ails), ails)
+    if holes:
+        ours = [item for item in found if not events.narration.is_own(item.call.name)]
+        _print_holes(out, [ours[number] for number in narrated.holes])
+    elif narrated.holes:
+        out.print("The calls that left no words behind: cutline show --holes", style=paint.FAINT)
+
+
+def heading(out: Console, session: Session) -> None:
+    """Two lines that say which session this is."""
+    history = session.history
+    last = history.requests[-1].timestamp if history.requests else session.log.last
+    facts = [
+        f"Claude Code {session.version}".strip(),
+        session.id[:8],
+        session.git_branch,
+        history.model,
+        f"{len(history.places):,} messages",
+        f"{len(history.human):,} of them typed",
+        paint.ago(_when(last)),
+    ]
+    out.print(paint.short(session.title or session.id, 100), style="bold")
+    out.print("  ·  ".join(fact for fact in facts if fact), style=paint.FAINT)
+    if history.branch.ended == "compaction":
+        out.print("Its client compacted it: what stands before the summary is not in its context.", style=paint.WORLD)
+
+
+def shape_of(session: Session, request: wire.Request | None = None) -> Shape:
+    """The shape of a session's history, in tokens by its own usage."""
+    request = request or wire.read(session.history.body)
+    told = figures(session.history, request)
+    return shape(request, told.calibration, told.tokens)
+
+
+def _when(stamp: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(stamp)
+    except ValueError:
+        return None
+
+
+def _faults(source: Body | Session, request: wire.Request) -> dict[health.Fault, bool]:
+    found = health.faults(request)
+    if not found:
+        return {}
+    if isinstance(source, Session):
+        try:
+            return prospect(source).faults
+        except Exception:  # nothing to cut: then a cut heals nothing
+            return dict.fromkeys(found, False)
+    done = cut_body(source.data)
+    gone = set(done.plan.drop) if done.plan else set()
+    return {fault: fault.place is not None and tuple(fault.place) in gone for fault in found}
+
+
+def _cost(session: Session) -> tuple[float, money.Usage, bool]:
+    total, complete = 0.0, True
+    sums = [0, 0, 0, 0, 0]
+    for made in session.history.requests:
+        usage = made.usage
+        for number, part in enumerate((usage.input, usage.cache_read, usage.cache_write_5m, usage.cache_write_1h, usage.output)):
+            sums[number] += part
+        prices = money.rates(made.model, prompt=usage.total_input)
+        if prices is None:
+            complete = False
+        else:
+            total += money.cost(usage, prices)
+    return total, money.Usage(*sums), complete
+
+
+def _cost_json(session: Session) -> dict[str, Any]:
+    total, usage, complete = _cost(session)
+    return {
+        "usd": total,
+        "complete": complete,
+        "requests": len(session.history.requests),
+        "input": usage.input,
+        "cache_read": usage.cache_read,
+        "cache_write": usage.cache_write_5m + usage.cache_write_1h,
+        "output": usage.output,
+    }
+
+
+def _print_cost(out: Console, session: Session) -> None:
+    total, usage, complete = _cost(session)
+    if not session.history.requests:
+        return
+    out.print(
+        f"Cost of these {len(session.history.requests):,} requests: {paint.usd(total)}"
+        + ("" if complete else " (some models have no known price)")
+        + f"; {usage.cache_read:,} tokens read from the cache, {usage.cache_write_5m + usage.cache_write_1h:,} written, "
+        f"{usage.input:,} uncached, {usage.output:,} of output. List prices."
+    )
+
+
+def _print_holes(out: Console, items: list[events.Found]) -> None:
+    made = paint.table("address", "message", "tool", "target", "bytes", left=(0, 2, 3))
+    for item in items:
+        target = events.narration.target(item.call.name, item.call.arguments)
+        made.add_row(
+            item.call.address,
+            str(item.message),
+            paint.short(item.call.name, 24),
+            paint.short(target, 70),
+            f"{len((item.call.result or '').encode('utf-8', 'replace')):,}",
+        )
+    out.print()
+    out.print(made)
+    out.print("Bring one back: cutline recall ADDRESS", style=paint.FAINT)
+
+
+def _shape_json(told: Shape) -> dict[str, Any]:
+    return {
+        "bytes": told.bytes,
+        "tokens": told.tokens,
+        "tokens_source": told.source,
+        "messages": told.messages,
+        "rows": {name: {"blocks": row.blocks, "bytes": row.bytes} for name, row in told.rows.items()},
+    }

@@ -1,0 +1,317 @@
+"""The cut copy of a session: a new file beside the original, which the client resumes.
+
+Law: the original is only read. A record that stays keeps its bytes but for its session id, its parent where
+that one left, and what the plan takes out of it or adds to it. Nothing is made up but one title record and,
+in a cut without a checkpoint, the notice in a record that the client itself marks as not the human's. The copy
+is complete, proven and durable before it has a session's name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from ... import spans
+from ...errors import InputError
+from ...plan import Plan
+from ...splice import result_literal
+from ...wire import anthropic as wire
+from .history import History
+from .records import Record
+
+_TEMPORARY = ".cutline-tmp"
+_CALLER = re.compile(rb'"(?:toolUseID|parentToolUseID)"\s*:\s*"([^"\\]*)"').findall
+_AFTERTHOUGHTS = ("progress", "attachment", "system")
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A cut copy that was written.
+
+    Attributes:
+        path, id: the new file and its session id.
+        notice: uuid of the record that holds the notice of a cut without a checkpoint; "" if there is none.
+        records: records written.
+        removed: records that left whole.
+        relinked: records whose parent had left.
+        bytes: size of the file.
+    """
+
+    path: Path
+    id: str
+    notice: str
+    records: int
+    removed: int
+    relinked: int
+    bytes: int
+
+
+@dataclass(slots=True)
+class _Change:
+    """What the plan does to one record: by index of the block in its content."""
+
+    drop: set[int] = field(default_factory=set)
+    replace: dict[int, bytes] = field(default_factory=dict)
+
+
+def write(history: History, plan: Plan, title: str, prove: Callable[[Path, str], None]) -> Copy:
+    """Write the cut copy of a session.
+
+    Args:
+        history: the session's live branch.
+        plan: the decisions for `history.body`.
+        title: the copy's title.
+        prove: called with the finished temporary file and the uuid of the notice's record before the file gets
+            its name; what it raises ends the writing, and nothing is left behind.
+
+    Raises:
+        InputError: the folder can't be written, or the disk is full.
+    """
+    source = history.log.path.resolve()
+    new_id = str(uuid.uuid4())
+    final = source.with_name(f"{new_id}.jsonl")
+    temporary = source.with_name(f".{new_id}{_TEMPORARY}")
+    rewriting = _Rewriting(history, plan, new_id, title)
+    _clear_left_overs(source.parent)
+    try:
+        with _create(temporary) as handle:
+            for line in rewriting.lines():
+                handle.write(line)
+            handle.flush()
+            os.fsync(handle.fileno())
+        prove(temporary, rewriting.notice)
+        size = temporary.stat().st_size
+        temporary.rename(final)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(f"{source.parent}: the copy can't be written ({reason}); nothing was left behind") from None
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+    _sync_folder(source.parent)
+    return Copy(final, new_id, rewriting.notice, rewriting.written, len(rewriting.gone), rewriting.relinked, size)
+
+
+def _create(path: Path) -> BinaryIO:
+    """A new file that only its owner can read, from its first moment and whatever the umask."""
+    handle = os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
+    with suppress(ImportError):
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    return handle
+
+
+def _clear_left_overs(folder: Path) -> None:
+    """Remove temporary files of runs that were killed: those that nobody holds a lock on."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    for path in folder.glob(f".*{_TEMPORARY}"):
+        with suppress(OSError), path.open("rb") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
+
+
+def _sync_folder(folder: Path) -> None:
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+class _Rewriting:
+    """The lines of the copy, one record at a time."""
+
+    def __init__(self, history: History, plan: Plan, new_id: str, title: str) -> None:
+        self.history, self.plan, self.new_id, self.title = history, plan, new_id, title
+        self.records = history.log.records
+        self.written = self.relinked = 0
+        self.changes = _changes(history, plan)
+        self.gone = self._gone()
+        self.by_uuid = {record.uuid: number for number, record in enumerate(self.records) if record.uuid}
+        self.notice = str(uuid.uuid4()) if plan.last_notice is not None else ""
+        self.first_behind = self._first_behind() if self.notice else None
+
+    def _gone(self) -> set[int]:
+        """Records that leave whole: all their blocks left, or they only report on a call that left."""
+        gone: set[int] = set()
+        calls = {
+            wire_block.id
+            for (number, index), why in self.plan.drop.items()
+            if why in ("call", "unanswered call")
+            for wire_block in (self.plan.request.messages[number].blocks[index],)
+        }
+        with self.history.log.reader() as fetch:
+            for number, record in enumerate(self.records):
+                change = self.changes.get(number)
+                if change and change.drop:
+                    if len(change.drop) >= _blocks(fetch(record)):
+                        gone.add(number)
+                elif record.type in _AFTERTHOUGHTS and record.subtype != "queued_command":
+                    if any(id_.decode("latin-1") in calls for id_ in _CALLER(fetch(record))):
+                        gone.add(number)
+        return gone
+
+    def _first_behind(self) -> int | None:
+        """The record that the notice's record stands before; None where nothing stands behind the seam."""
+        places = self.history.places
+        start = self.plan.seam.message
+        if start >= len(places):
+            return None
+        return min(place.record for place in places[start])
+
+    def lines(self) -> Iterator[bytes]:
+        """The copy, line by line."""
+        with self.history.log.reader() as fetch:
+            for number, record in enumerate(self.records):
+                if number == self.first_behind:
+                    yield self._notice_record(fetch(record), record)
+                if number in self.gone:
+                    continue
+                line = self._record(number, record, fetch(record))
+                if line is not None:
+                    self.written += 1
+                    yield line
+            if self.notice and self.first_behind is None:
+                leaf = self.records[self.history.branch.chain[-1]]
+                yield self._notice_record(fetch(leaf), leaf, behind=True)
+        self.written += 1
+        yield b'{"type":"custom-title","customTitle":%s,"sessionId":"%s"}\n' % (
+            spans.quote(self.title),
+            self.new_id.encode(),
+        )
+
+    def _record(self, number: int, record: Record, raw: bytes) -> bytes | None:
+        view = raw.decode("latin-1")
+        members, _ = spans.members(view, 0)
+        edits: list[tuple[int, int, bytes]] = []
+        change = self.changes.get(number)
+        for position, member in enumerate(members):
+            if member.key in ("sessionId", "session_id") and view[member.start] == '"':
+                edits.append((member.start, member.end, b'"%s"' % self.new_id.encode()))
+            elif member.key == "parentUuid":
+                link = self._link(number, record)
+                if link is not None:
+                    self.relinked += 1
+                    edits.append((member.start, member.end, link))
+            elif member.key == "leafUuid" and view[member.start] == '"':
+                leaf = self._survivor(raw[member.start + 1 : member.end - 1].decode("latin-1"))
+                if leaf is not None:
+                    if not leaf:
+                        return None
+                    edits.append((member.start, member.end, b'"%s"' % leaf.encode()))
+            elif change and member.key == "message":
+                edits.append(_content(raw, view, member.start, change))
+            elif change and change.drop and member.key == "toolUseResult":
+                # It repeats a result that left.
+                before = members[position - 1].end if position else member.at
+                after = member.end if position or len(members) == 1 else members[1].at
+                edits.append((before, after, b""))
+        for start, end, new in reversed(edits):
+            raw = raw[:start] + new + raw[end:]
+        return raw.replace(b"\n", b" ") + b"\n" if b"\n" in raw else raw + b"\n"
+
+    def _link(self, number: int, record: Record) -> bytes | None:
+        """The new literal of a record's parent; None where it stays as it is."""
+        if number == self.first_behind:
+            return b'"%s"' % self.notice.encode()
+        found = self._survivor(record.parent)
+        if found is None:
+            return None
+        return b'"%s"' % found.encode() if found else b"null"
+
+    def _survivor(self, uuid_: str) -> str | None:
+        """The nearest ancestor that stays ("" if none does), or None where that record itself stays."""
+        number = self.by_uuid.get(uuid_)
+        if number is None or number not in self.gone:
+            return None
+        seen: set[int] = set()
+        while number is not None and number in self.gone and number not in seen:
+            seen.add(number)
+            uuid_ = self.records[number].parent
+            number = self.by_uuid.get(uuid_)
+        return uuid_ if number is not None and number not in self.gone else ""
+
+    def _notice_record(self, raw: bytes, near: Record, *, behind: bool = False) -> bytes:
+        """A user record with `isMeta`, which the client sends and does not show as the human's."""
+        parent = near.uuid if behind else near.parent
+        found = self._survivor(parent)
+        parent = parent if found is None else found
+        if not behind:
+            parent = parent if parent in self.by_uuid else ""
+        view = raw.decode("latin-1")
+        copied = b"".join(
+            b',"%s":%s' % (member.key.encode("latin-1"), raw[member.start : member.end])
+            for member in spans.members(view, 0)[0]
+            if member.key in ("isSidechain", "userType", "cwd", "version", "gitBranch")
+        )
+        self.written += 1
+        when = _now() if behind or not near.timestamp else near.timestamp
+        return b"".join(
+            (
+                b'{"parentUuid":',
+                b'"%s"' % parent.encode() if parent else b"null",
+                copied,
+                b',"sessionId":"%s","type":"user","isMeta":true' % self.new_id.encode(),
+                b',"message":{"role":"user","content":%s}' % spans.quote(self.plan.last_notice or ""),
+                b',"uuid":"%s","timestamp":"%s"}\n' % (self.notice.encode(), when.encode()),
+            )
+        )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _changes(history: History, plan: Plan) -> dict[int, _Change]:
+    """What the plan does, by record."""
+    request = plan.request
+    changes: dict[int, _Change] = {}
+
+    def at(key: tuple[int, int]) -> tuple[_Change, int]:
+        place = history.places[key[0]][key[1]]
+        return changes.setdefault(place.record, _Change()), max(place.block, 0)
+
+    for key in plan.drop:
+        change, block = at(key)
+        change.drop.add(block)
+    for key in plan.speak:
+        change, block = at(key)
+        start, end = wire.literal_inside(request, request.messages[key[0]].blocks[key[1]], "thinking")
+        change.replace[block] = b'{"type":"text","text":"' + request.body[start:end] + b'"}'
+    for key, additions in plan.add.items():
+        change, block = at(key)
+        change.replace[block] = result_literal(request, request.messages[key[0]].blocks[key[1]], additions)[0]
+    return changes
+
+
+def _blocks(raw: bytes) -> int:
+    """How many content blocks a record's message has."""
+    view = raw.decode("latin-1")
+    message = next(member for member in spans.members(view, 0)[0] if member.key == "message")
+    content = next(member for member in spans.members(view, message.start)[0] if member.key == "content")
+    return len(spans.elements(view, content.start)[0]) if view[content.start] == "[" else 1
+
+
+def _content(raw: bytes, view: str, message: int, change: _Change) -> tuple[int, int, bytes]:
+    """The edit of a message's content: what left is out, what was added is in."""
+    content = next(member for member in spans.members(view, message)[0] if member.key == "content")
+    if view[content.start] != "[":
+        return content.start, content.end, change.replace.get(0, raw[content.start : content.end])
+    kept = [
+        change.replace.get(index, raw[start:end])
+        for index, (start, end) in enumerate(spans.elements(view, content.start)[0])
+        if index not in change.drop
+    ]
+    return content.start, content.end, b"[" + b",".join(kept) + b"]"

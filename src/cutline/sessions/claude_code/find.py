@@ -1,0 +1,193 @@
+"""Where Claude Code keeps its sessions, and which one is meant.
+
+Law: looking is cheap and changes nothing. A listing opens no file; a title costs the first and the last 64 KB
+of one. Sub-agents' files belong to their session and are none of their own; a path is taken as given.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from ...errors import InputError
+from . import titles
+
+_EDGE = 1 << 16
+_LONGEST = 200  # the client shortens longer folder names and appends a hash
+_TALK = re.compile(rb'"type"\s*:\s*"(?:user|assistant)"').search
+_SESSION = re.compile(rb'"sessionId"\s*:\s*"([^"\\]+)"').search
+
+
+@dataclass(frozen=True)
+class SessionFile:
+    """A session file as a listing shows it.
+
+    Attributes:
+        path: the file.
+        id: the session's id: the file's name without its ending.
+        folder: name of the project's folder, which is made from the working directory (`folder_name`).
+        size: bytes.
+        mtime: time of the last change, in seconds since 1970.
+    """
+
+    path: Path
+    id: str
+    folder: str
+    size: int
+    mtime: float
+
+    @cached_property
+    def title(self) -> str:
+        """Its title, else the first words that a person typed; "" where neither is near the file's ends."""
+        return titles.of_edges(*self._edges)
+
+    @property
+    def talks(self) -> bool:
+        """Whether somebody says something in it; a large file is taken to talk."""
+        return self.size > 2 * _EDGE or any(map(_TALK, self._edges))
+
+    @cached_property
+    def _edges(self) -> tuple[bytes, bytes]:
+        try:
+            with self.path.open("rb") as handle:
+                head = handle.read(_EDGE)
+                if self.size <= _EDGE:
+                    return head, b""
+                handle.seek(max(_EDGE, self.size - _EDGE))
+                return head, handle.read(_EDGE)
+        except OSError:
+            return b"", b""
+
+
+def projects() -> Path:
+    """Where each project has a folder: ``$CLAUDE_CONFIG_DIR/projects``, else ``~/.claude/projects``."""
+    configured = os.environ.get("CLAUDE_CONFIG_DIR")
+    return (Path(configured) if configured else Path.home() / ".claude") / "projects"
+
+
+def folder_name(cwd: str | os.PathLike[str]) -> str:
+    """The name of a working directory's project folder: every character but a-z, A-Z, 0-9 is a dash.
+
+    As the client does it: of the real path, composed (NFC), by UTF-16 unit (an emoji gives two dashes).
+    """
+    real = unicodedata.normalize("NFC", os.path.realpath(cwd))
+    return re.sub(r"[^A-Za-z0-9]", lambda found: "--" if ord(found[0]) > 0xFFFF else "-", real)
+
+
+def sessions(cwd: str | os.PathLike[str] | None = None) -> list[SessionFile]:
+    """The sessions of a working directory, or of every one, the newest first.
+
+    Empty and temporary files and sub-agents' files are skipped; symlinks are followed.
+    """
+    found = [session for folder in _folders(cwd) for session in _listed(folder)]
+    return sorted(found, key=lambda session: (-session.mtime, str(session.path)))
+
+
+def resolve(argument: str | None, cwd: str | os.PathLike[str]) -> Path:
+    """The session file that is meant.
+
+    Args:
+        argument: a path; a session id or its beginning, in any project; None for the latest session of `cwd`.
+        cwd: the working directory.
+
+    Raises:
+        InputError: nothing or more than one fits; the text says what to do.
+    """
+    if argument is None:
+        latest = next((session for session in sessions(cwd) if session.talks), None)
+        if latest is None:
+            where = projects() / folder_name(cwd)
+            raise InputError(
+                f"no session of Claude Code for {Path(cwd)} (looked in {where}); "
+                "give a session's path or id, or go to a directory that has one"
+            )
+        return latest.path
+    path = Path(argument).expanduser()
+    named = os.sep in argument or argument.endswith((".jsonl", ".json"))
+    if argument and (named or path.exists()):
+        if path.is_dir():
+            raise InputError(f"{argument}: is a directory; give one session file in it")
+        if not path.exists():
+            raise InputError(f"{argument}: no such file; “cutline ls” lists this directory's sessions")
+        return path
+    wanted = argument.strip().lower()
+    fits = [session for session in sessions() if wanted and session.id.lower().startswith(wanted)]
+    exact = [session for session in fits if session.id.lower() == wanted]
+    fits = exact or fits
+    if not fits:
+        raise InputError(
+            f"no session “{argument}” (neither a file nor the beginning of a session id in {projects()}); "
+            "“cutline ls” lists this directory's sessions"
+        )
+    if len(fits) > 1:
+        some = ", ".join(f"{session.folder}/{session.id}" for session in fits[:3])
+        more = f" and {len(fits) - 3} more" if len(fits) > 3 else ""
+        raise InputError(f"“{argument}” fits {len(fits)} sessions ({some}{more}); give more of it, or a path")
+    return fits[0].path
+
+
+def subagents(path: Path) -> list[Path]:
+    """The files of a session's sub-agents, in order of their names.
+
+    Newer versions keep them in ``<session>/subagents/``, older ones as ``agent-*.jsonl`` beside the session.
+    """
+    own = path.with_suffix("") / "subagents"
+    found = {file for file in own.rglob("agent-*.jsonl") if _regular(file)} if own.is_dir() else set()
+    if not path.name.startswith("agent-"):
+        for file in path.parent.glob("agent-*.jsonl"):
+            if _regular(file) and _owner(file) == path.stem:
+                found.add(file)
+    return sorted(found)
+
+
+def _folders(cwd: str | os.PathLike[str] | None) -> Iterator[Path]:
+    root = projects()
+    if cwd is None:
+        try:
+            yield from sorted(folder for folder in root.iterdir() if folder.is_dir())
+        except OSError:
+            return
+    else:
+        name = folder_name(cwd)
+        if len(name) <= _LONGEST:
+            yield root / name
+        elif root.is_dir():
+            yield from sorted(root.glob(f"{name[:_LONGEST]}-*"))
+
+
+def _listed(folder: Path) -> Iterator[SessionFile]:
+    try:
+        entries = list(folder.iterdir())
+    except OSError:
+        return
+    for path in entries:
+        if path.suffix != ".jsonl" or path.name.startswith((".", "agent-")):
+            continue
+        found = _regular(path)
+        if found and found.st_size:
+            yield SessionFile(path, path.stem, folder.name, found.st_size, found.st_mtime)
+
+
+def _regular(path: Path) -> os.stat_result | None:
+    """The state of a regular file (symlinks are followed); None for anything else."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found if stat.S_ISREG(found.st_mode) else None
+
+
+def _owner(path: Path) -> str:
+    """The session that an older sub-agent's file says it belongs to."""
+    try:
+        with path.open("rb") as handle:
+            found = _SESSION(handle.read(_EDGE))
+    except OSError:
+        return ""
+    return found[1].decode("utf-8", "replace") if found else ""

@@ -1,0 +1,98 @@
+"""One record taken apart into literals.
+
+Law: nothing is decoded that is kept; an item is the very bytes of a content block as they are in the file.
+Where a key stands twice the last counts, as it does for the client.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from ... import spans
+from ...spans import Member, scan, skip
+
+
+class Item(NamedTuple):
+    """One content block.
+
+    Attributes:
+        type: its type; "text" for a content that is one string.
+        answers: the call id that a result answers; "" elsewhere.
+        literal: its bytes.
+        block: its index in the record's content; -1 where the content is one string.
+    """
+
+    type: str
+    answers: str
+    literal: bytes
+    block: int
+
+
+class Opened:
+    """A record's bytes, and where its members stand.
+
+    Attributes:
+        raw: the bytes.
+        view: their latin-1 view.
+        top: the record's members.
+    """
+
+    def __init__(self, raw: bytes) -> None:
+        """Take a record apart; it must have been read once (`records.read`)."""
+        self.raw = raw
+        self.view = raw.decode("latin-1")
+        self.top = self._members(0)
+
+    def _members(self, at: int) -> dict[str, Member]:
+        return {member.key: member for member in spans.members(self.view, at)[0]}
+
+    def literal(self, member: Member | None) -> bytes:
+        """The bytes of a member's value; nothing where there is no such member."""
+        return self.raw[member.start : member.end] if member else b""
+
+    def inside(self, key: str) -> dict[str, Member]:
+        """The members of the object that is the value of `key`; none where it is no object."""
+        member = self.top.get(key)
+        return self._members(member.start) if member and self.view[member.start] == "{" else {}
+
+    def value(self, member: Member | None) -> Any:
+        """The decoded value of a member; None where there is none."""
+        return json.loads(self.literal(member)) if member else None
+
+    def items(self, content: Member | None) -> list[Item]:
+        """The blocks of a content that is a string or a list; what is no object in a list is no block."""
+        if content is None:
+            return []
+        view, at = self.view, content.start
+        if view[at] == '"':
+            return [Item("text", "", self.raw[at : content.end], -1)]
+        if view[at] != "[":
+            return []
+        found: list[Item] = []
+        at, number = skip(view, at + 1), 0
+        more = view[at] != "]"
+        while more:
+            value, end = scan(view, at)
+            if type(value) is tuple:
+                block = dict(value)
+                type_, answers = block.get("type"), block.get("tool_use_id")
+                found.append(
+                    Item(
+                        type_ if type(type_) is str else "",
+                        answers if type_ == "tool_result" and type(answers) is str else "",
+                        self.raw[at:end],
+                        number,
+                    )
+                )
+            number += 1
+            at, more = spans.after(view, end, "]")
+        return found
+
+
+def words(item: Item) -> str:
+    """The words of a text, decoded; "" for every other block."""
+    value = json.loads(item.literal) if item.type == "text" else ""
+    if isinstance(value, dict):
+        value = value.get("text")
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,214 @@
+"""What a cut must add: each stretch's notice from its own figures, and the contents of results that point back.
+
+Law: the wording is shared with the cut (`cutline.notice`), the figures and what it is made of are counted here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .. import narration
+from ..blocks import ToolCall, address
+from ..notice import Loss, Unit, compose, instruction_files
+from .expect import SAY, Expected, Fate, Stretch
+from .history import CHECKPOINT, Block, History, Message
+
+REPORTERS = ("Task", "Agent")
+WRITERS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
+STUBS = (
+    "Wasted call — file unchanged since your last Read. Refer to that earlier tool_result instead.",
+    "File unchanged since last read. The content from the earlier Read tool_result in this conversation is",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """What stands behind a result's own content.
+
+    Attributes:
+        text: the notice, or the line that introduces an earlier result.
+        raw: the earlier result's content as it was spelled; None for a notice.
+    """
+
+    text: str
+    raw: bytes | None = None
+
+
+def notices(expected: Expected) -> tuple[dict[int, Addition], str | None]:
+    """The notices by the number of the result that they stand in, and the one that stands in no result."""
+    options = expected.options
+    added: dict[int, Addition] = {}
+    last: str | None = None
+    if not options.notice or (options.at is not None and not options.session):
+        return added, last
+    for number, stretch in enumerate(expected.stretches):
+        if not stretch.gone:
+            continue
+        text = _Composer(expected, stretch, first=number == 0).text()
+        if stretch.turn is None:
+            last = text
+            continue
+        result = stretch.turn.checkpoints[-1].partner
+        if result is not None:
+            added[result.seq] = Addition(text)
+    return added, last
+
+
+class _Composer:
+    """The notice of one stretch."""
+
+    def __init__(self, expected: Expected, stretch: Stretch, first: bool) -> None:
+        self.expected = expected
+        self.history = expected.history
+        self.stretch = stretch
+        self.first = first
+
+    def text(self) -> str:
+        gone, history = self.stretch.gone, self.history
+        calls = [block for block in gone if block.kind == "call"]
+        files: dict[str, None] = {}
+        for call in calls:
+            if "ead" in call.name or "iew" in call.name:
+                files.update(dict.fromkeys(instruction_files(history.literal(call))))
+        loss = Loss(
+            calls=len(calls),
+            results=sum(block.kind == "result" for block in gone),
+            thinking=sum(block.kind == "thought" for block in gone),
+            weight=sum(block.size for block in gone),
+            files=tuple(files),
+            first=self.first,
+        )
+        reports = [call for call in calls if call.name in REPORTERS]
+        others = [c for c in calls if c.name not in REPORTERS and not narration.is_own(c.name)]
+        return compose(loss, others, reports, self._units(), self._recall(), self.expected.options.trace)
+
+    def _recall(self) -> str:
+        """The tool beside the checkpoint's own that brings results back, if the body declares it."""
+        if self.stretch.turn is None:
+            return ""
+        name = CHECKPOINT.sub(lambda found: found[0].replace("micro_handoff", "recall"), self.stretch.turn.checkpoints[-1].name)
+        tools = self.history.root.get(b"tools")
+        for tool in tools.elements if tools is not None else ():
+            named = tool.get(b"name")
+            if named is not None and named.kind == '"' and self.history.string(named) == name:
+                return name
+        return ""
+
+    def _units(self) -> Callable[[Block], Unit]:
+        """Reads one removed call with the words around it."""
+        segments: list[list[str]] = [[]]
+        spoken_in: dict[int, int] = {}  # which segment a message's words close
+        for message in self.history.messages[self.stretch.first : self.stretch.last]:
+            if message.role != "assistant":
+                continue
+            segments[-1] += self._words(message)
+            spoken_in[message.index] = len(segments) - 1
+            if any(block.kind == "call" and not _said(block) for block in self._behind_floor(message)):
+                segments.append([])
+        turn = self.stretch.turn
+        for message in self.history.messages[turn.first : turn.last] if turn is not None else ():
+            if message.role == "assistant":
+                segments[-1] += self._words(message)
+
+        def unit(call: Block) -> Unit:
+            number = spoken_in.get(call.message, len(segments) - 1)
+            after = segments[number + 1] if number + 1 < len(segments) else []
+            return Unit(tool_call(self.history, call), "\n\n".join(segments[number]), "\n\n".join(after))
+
+        return unit
+
+    def _behind_floor(self, message: Message) -> list[Block]:
+        return [block for block in message.blocks if block.seq > self.history.floor]
+
+    def _words(self, message: Message) -> list[str]:
+        words = []
+        for block in self._behind_floor(message):
+            if block.kind == "text" or self.expected.narrates(block):
+                words.append(self.history.words(block))
+            elif block.kind == "call" and _said(block):
+                words.append(narration.spoken(block.name, arguments(self.history, block)) or "")
+        return words
+
+
+def _said(call: Block) -> bool:
+    return call.type == "tool_use" and call.partner is not None and SAY.search(call.name) is not None
+
+
+def arguments(history: History, call: Block) -> bytes:
+    """The raw JSON of a call's input; an absent one is an empty object."""
+    node = call.node.get(b"input")
+    return history.data[node.start : node.end] if node is not None else b"{}"
+
+
+def tool_call(history: History, call: Block) -> ToolCall:
+    """A call with its result, as the notice reads it."""
+    raw, result = arguments(history, call), call.partner
+    return ToolCall(
+        name=call.name,
+        arguments=raw,
+        result=history.result_text(result) if result is not None else None,
+        error=history.flag(result),
+        batch=call.message,
+        address=address(call.id, call.name, raw),
+    )
+
+
+def fillings(expected: Expected) -> dict[int, Addition]:
+    """What fills the results from the seam on that point back to a removed one (WIRE_RULES 12)."""
+    options, history = expected.options, expected.history
+    filled: dict[int, Addition] = {}
+    if not options.notice or (options.at is not None and not options.session):
+        return filled
+    whole: dict[tuple[str, str], Block] = {}  # the last full result of a tool with the same arguments
+    written: dict[str, int] = {}  # the last call that wrote to a path
+    for call in history.blocks:
+        if call.type != "tool_use" or call.seq <= history.floor:
+            continue
+        path = _path(history, call)
+        if call.name in WRITERS and path:
+            written[path] = call.seq
+        result = call.partner
+        if result is None or history.flag(result):
+            continue
+        key = (call.name, address("", call.name, arguments(history, call)))
+        if not history.result_text(result).startswith(STUBS):
+            whole[key] = call
+            continue
+        earlier = whole.get(key)
+        if call.message < expected.seam or earlier is None or written.get(path, -1) > earlier.seq:
+            continue
+        source = earlier.partner
+        if source is not None and expected.fates[source.seq] is Fate.GOES:
+            there = address(earlier.id, earlier.name, arguments(history, earlier))
+            head = f"[cutline] The earlier result, address {there}, which left this context:\n"
+            filled[result.seq] = Addition(head, _raw_content(history, source))
+    return filled
+
+
+def _path(history: History, call: Block) -> str:
+    given = call.node.get(b"input")
+    for key in (b"file_path", b"notebook_path"):
+        node = given.get(key) if given is not None else None
+        if node is not None and node.kind == '"':
+            return history.string(node)
+    return ""
+
+
+def _raw_content(history: History, result: Block) -> bytes:
+    """A result's content as spelled, fit for the inside of a string literal."""
+    content = result.node.get(b"content")
+    if content is None:
+        return b""
+    if content.kind == '"':
+        return history.data[content.start + 1 : content.end - 1]
+    insides = []
+    for item in content.elements:
+        text, type_ = item.get(b"text"), item.get(b"type")
+        known = type_ is not None and history.data[type_.start : type_.end] == b'"text"'
+        if known and text is not None and text.kind == '"':
+            insides.append(history.data[text.start + 1 : text.end - 1])
+        else:
+            named = history.data[type_.start + 1 : type_.end - 1] if type_ is not None else b""
+            insides.append(b"[" + named + b": recall it by the address]")
+    return rb"\n".join(insides)
