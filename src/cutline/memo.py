@@ -104,7 +104,7 @@ def _entry(body: bytes, request: wire.Request, options: Options, done: Cut) -> _
     plan = done.plan
     if plan is None or plan.seam.call is None:
         return None
-    last = plan.pairs[tuple(plan.seam.call)][0]
+    last = plan.pairs[plan.seam.call.message, plan.seam.call.block][0]
     while last + 1 < len(request.messages) and request.messages[last + 1].role != "assistant":
         last += 1
     if any(key[0] > last for key in (*plan.drop, *plan.speak, *plan.add)):

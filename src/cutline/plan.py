@@ -14,6 +14,7 @@ from typing import Literal
 from . import narration, notice, spans
 from .blocks import Author, Block, Kind, Place
 from .errors import CutlineError
+from .notice import Trace
 from .wire import anthropic as wire
 from .wire.anthropic import Request
 
@@ -41,7 +42,7 @@ class Options:
 
     join: str | None = "\n\n"
     notice: bool = True
-    trace: notice.Trace = "holes"
+    trace: Trace = "holes"
     keep_tools: frozenset[str] = frozenset()
     at: At | None = None
     narration: Literal["keep", "drop"] = "keep"
@@ -224,7 +225,7 @@ def _turn_start(request: Request, pairs: dict[Key, Key], number: int) -> int:
 
 def _last_turn(request: Request, pairs: dict[Key, Key], seam: Seam) -> Turn:
     assert seam.call is not None
-    call = tuple(seam.call)
+    call: Key = (seam.call.message, seam.call.block)
     raw = wire.member(request, request.messages[call[0]].blocks[call[1]], "caller")
     if raw is not None:
         kind = spans.decode(raw)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
+from collections.abc import Callable
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
@@ -31,7 +32,7 @@ def _refuse(constant: str) -> Any:
 _DECODER = json.JSONDecoder(
     object_pairs_hook=tuple, parse_int=str, parse_float=str, parse_constant=_refuse, strict=True
 )
-scan = _DECODER.scan_once
+scan: Callable[[str, int], tuple[Any, int]] = _DECODER.scan_once  # type: ignore[attr-defined]
 """``scan(view, at) -> (value, end)``, at C speed: objects as tuples of pairs, numbers as their literals.
 
 Raises what the standard library raises; call it inside ``try … except DOUBTS as e: raise doubt(e, view)``.
@@ -179,7 +180,7 @@ def canonical(literal: bytes) -> bytes:
     """
     try:
         text = literal.decode("utf-8")
-        value, end = _EXACT.scan_once(text, skip(text, 0))
+        value, end = _EXACT.scan_once(text, skip(text, 0))  # type: ignore[attr-defined]
         if skip(text, end) != len(text):
             return literal
         out: list[str] = []

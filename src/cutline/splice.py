@@ -417,7 +417,7 @@ def result_literal(request: Request, block: Block, additions: list[Addition]) ->
     """A result with what is added to it (docs/wire.md, 10); the spans, cut out again, leave the input's bytes."""
     literal = request.body[block.start : block.end]
     found = next((m for m in spans.members(request.view, block.start)[0] if m.key == "content"), None)
-    places = []
+    places: list[tuple[int, int, bool]] = []
     for addition in additions:
         if found is None:
             at, extra = len(literal) - 1, b',"content":' + spans.quote(addition.text)

@@ -26,7 +26,7 @@ class CutOptions(TypedDict):
     narration: Any
 
 
-class _AtType(click.ParamType):
+class _AtType(click.ParamType):  # type: ignore[type-arg]
     name = "place"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> At:
@@ -38,7 +38,7 @@ class _AtType(click.ParamType):
         return at
 
 
-class _JoinType(click.ParamType):
+class _JoinType(click.ParamType):  # type: ignore[type-arg]
     name = "text"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:

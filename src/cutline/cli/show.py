@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 
 from .. import cut as cut_body
-from .. import events, health, measure, money
+from .. import events, health, measure, money, narration
 from ..errors import InputError, Unreadable
 from ..measure import Shape, shape
 from ..sessions.claude_code import Session
@@ -76,7 +76,7 @@ def command(what: str | None, holes: bool, as_json: bool) -> None:
         _print_cost(out, source)
     report.print_faults(out, list(ails), ails)
     if holes:
-        ours = [item for item in found if not events.narration.is_own(item.call.name)]
+        ours = [item for item in found if not narration.is_own(item.call.name)]
         _print_holes(out, [ours[number] for number in narrated.holes])
     elif narrated.holes:
         out.print("The calls that left no words behind: cutline show --holes", style=paint.FAINT)
@@ -172,7 +172,7 @@ def _print_cost(out: Console, session: Session) -> None:
 def _print_holes(out: Console, items: list[events.Found]) -> None:
     made = paint.table("address", "message", "tool", "target", "bytes", left=(0, 2, 3))
     for item in items:
-        target = events.narration.target(item.call.name, item.call.arguments)
+        target = narration.target(item.call.name, item.call.arguments)
         made.add_row(
             item.call.address,
             str(item.message),

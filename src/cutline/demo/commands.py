@@ -1,7 +1,7 @@
-"""The session's long commands and the texts that it writes. Law: plain constants, sent and saved as they stand.
+"""The session's long commands and the texts it writes. Law: plain constants, sent and saved as they stand.
 
-Only what POSIX shells, awks and greps agree on: no `sort -V`, no `sed -i`, no `uniq -c` (its columns differ), no
-option that GNU alone has, no order that a directory or a hash decides.
+Only what all POSIX shells, awks and greps agree on: no `sed -i`, no `uniq -c` (its columns differ), no option
+that GNU alone has, no order that a directory or a hash decides.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ for file in sorted(Path("data").glob("*/*.csv")):
 print(f"{seen:,} amounts, {differ} differ")
 '"""
 
-REFUNDS = """awk -F, '$3 == "refund" { n[$1]++ } END { for (d in n) print d, n[d] }' data/march/receipts.csv | sort"""
+REFUNDS = (
+    """awk -F, '$3 == "refund" { n[$1]++ } END { for (d in n) print d, n[d] }'"""
+    " data/march/receipts.csv | sort"
+)
 
 PAIRS = """\
 python -c '
@@ -62,7 +65,7 @@ _REFUND = 'if($3!="kind=refund")next;'
 TRY_1 = _TRY.replace("IF", _REFUND).replace("STRIP", "[.]")
 TRY_2 = _TRY.replace("IF ", "").replace("STRIP", "[-.]")
 TRY_3 = _TRY.replace("IF", _REFUND).replace("STRIP", "[-.]")
-SIGN = "awk 'BEGIN { print -1950 % 100 }'"
+SIGN = "awk 'BEGIN { print -1950 % 100, 1950 % 100 }'"
 
 RECIPE = "recipes/half_cents.sh"
 RECIPE_TEXT = """\
@@ -78,7 +81,7 @@ awk '$3 == "kind=refund" {
     gsub(/[-.]/, "", cents)
     if (cents * rate[2] % 100 == 50) { half++; print $1, $2, $4, $5, $6, $8, $9 }
 }
-END { print half + 0 " of " refunds + 0 " refunds" }' close.log
+END { printf "%d of %d refunds\\n", half, refunds }' close.log
 """
 
 PROFILE = (
@@ -107,8 +110,8 @@ class Mirror(unittest.TestCase):
 
     def test_discount(self):
         wrong = []
-        for percent in (0, 4, 5, 10):
-            wrong += [(net, percent) for net in AMOUNTS if discounted(-net, percent) != -discounted(net, percent)]
+        for off in (0, 4, 5, 10):
+            wrong += [(net, off) for net in AMOUNTS if discounted(-net, off) != -discounted(net, off)]
         self.assertEqual(len(wrong), 0, f"for example {wrong[:3]}")
 '''
 
@@ -134,18 +137,19 @@ print(f"{len(days)} days were off, {sum(days.values())} cents in all")
 
 DOCUMENT: dict[str, Any] = {
     "done": (
-        "March closes with 0.00 on every day. A refund is now its sale with the sign turned, to the cent: tax and "
-        "discount both round through round_div in till/money.py. tests/test_mirror.py states it, check.py is green, "
-        "the README has the rule."
+        "March closes with 0.00 on every day. A refund is now its sale with the sign turned, to the cent: "
+        "tax and discount both round through round_div in till/money.py. tests/test_mirror.py states it, "
+        "check.py is green, the README has the rule."
     ),
     "open": (
-        "February has not been closed with the fix. The float in parse_cents breaks the package's own promise but "
-        "changes no amount: left alone on purpose, worth a change of its own."
+        "February has not been closed with the fix. The float in parse_cents breaks the package's own "
+        "promise but changes no amount: left alone on purpose, worth a change of its own."
     ),
     "went_wrong": (
-        "I rewrote parse_cents before I had measured whether it ever errs; it does not, and I put it back. My first "
-        "two counts of half cents were wrong: first none at all (the sign), then far too many (sales counted in). "
-        "And I had the discount's fault before my eyes in the list of pairs, and read only the tax column."
+        "I rewrote parse_cents before I had measured whether it ever errs; it does not, and I put it back. "
+        "My first two counts of half cents were wrong: first none at all (the sign), then far too many "
+        "(sales counted in). And I had the discount's fault before my eyes in the list of pairs, and read "
+        "only the tax column."
     ),
     "working_directory": "crumb, the project's root; every command here is given from there",
     "facts": [
@@ -155,7 +159,8 @@ DOCUMENT: dict[str, Any] = {
             "evidence": CLOSE,
         },
         {
-            "claim": "tax and discount mirror for 1 to 1000 cents, at both rates and the cafés' four discounts",
+            ""
+            "claim": "tax and discount mirror, for 1 to 1000 cents, both rates and the cafés' four discounts",
             "basis": "measured",
             "evidence": "python check.py (tests/test_mirror.py)",
         },
@@ -171,7 +176,8 @@ DOCUMENT: dict[str, Any] = {
         },
     ],
     "dead_ends": [
-        "the float in parse_cents: without it the differences stayed, and both readings agree on every amount in data/"
+        "the float in parse_cents: without it the differences stayed, and both readings agree on every "
+        "amount in data/"
     ],
     "recipes": [RECIPE],
     "next": "close February with the fix, and say what it was before",

@@ -1,4 +1,4 @@
-"""The small program that the demo's session repairs. Law: whole files as text, and a month of data made by rule.
+"""The small program that the demo's session repairs. Law: whole files as text, and data made by rule.
 
 A wholesale bakery delivers to cafés, and its till is compared with the bank's export every evening. The till
 has a real bug. The data is the same on every machine: a fixed linear congruence chooses, nothing else.
@@ -12,8 +12,9 @@ FILES = {
     "README.md": """\
 # Crumb
 
-The till of a wholesale bakery. We deliver to cafés by the receipt; on the mornings after market days they send
-back what they did not sell, and we refund the line. At the end of the day the till is compared with the bank.
+The till of a wholesale bakery. We deliver to cafés by the receipt; on the mornings after market days they
+send back what they did not sell, and we refund the line. At the end of the day the till is compared with
+the bank.
 
 ## Closing a month
 
@@ -31,7 +32,7 @@ The first compares every day with the bank's export, the second prints one day l
 
 | file | what it is |
 |---|---|
-| data/MONTH/receipts.csv | what the till sold and took back; a refund names the receipt that it reverses in `of` |
+| data/MONTH/receipts.csv | what the till sold and took back; a refund names in `of` the sale it reverses |
 | data/MONTH/bank.csv | what the bank moved on that day; for a refund it reverses the original charge |
 | data/cafes.csv | loyalty discount of each café, in per cent |
 
@@ -355,7 +356,8 @@ def main(arguments: list[str]) -> int:
             f"{format_cents(day.difference):>12}"
         )
     off = [day for day in days if day.difference]
-    print(f"{len(off)} of {len(days)} days are off, {format_cents(sum(day.difference for day in off))} in all")
+    cents = total([day.difference for day in off])
+    print(f"{len(off)} of {len(days)} days are off, {format_cents(cents)} in all")
     return 1 if off else 0
 ''',
     "tests/__init__.py": "",
@@ -499,7 +501,6 @@ class Close(unittest.TestCase):
             "2026-03-02 r=1001 kind=sale cafe=anker item=wheat rate=5 list=3.90 net=3.90 tax=0.20 total=4.10",
         )
 ''',
-    "data/cafes.csv": "cafe,percent\nanker,0\nbirke,5\ndorn,0\nelster,10\nfalke,0\nginster,5\nhafen,0\niris,4\n",
 }
 
 _PERCENTS = {"anker": 0, "birke": 5, "dorn": 0, "elster": 10, "falke": 0, "ginster": 5, "hafen": 0, "iris": 4}
@@ -519,6 +520,7 @@ _SALES_A_DAY = 40
 def write(folder: Path) -> None:
     """Write the program and its data into `folder`, which is made where it is absent. Raises OSError."""
     files = dict(FILES)
+    files["data/cafes.csv"] = "cafe,percent\n" + "".join(f"{cafe},{off}\n" for cafe, off in _PERCENTS.items())
     # 2 February 2026 was a Monday and so was 2 March: day numbers are enough of a calendar.
     for month, number, last, seed in (("february", 2, 28, 7), ("march", 3, 31, 13)):
         files[f"data/{month}/receipts.csv"], files[f"data/{month}/bank.csv"] = _month(number, last, seed)
@@ -552,8 +554,9 @@ def _month(month: int, last: int, seed: int) -> tuple[str, str]:
             if below(100) < (42 if weekday in (0, 3) else 18 if item == "mug" else 0):
                 receipt += 1
                 price, rate = _PRICES[item]
-                rows.append(f"{day},{receipt},refund,{of},{cafe},{item},{quantity},-{_two(price * quantity)},{rate}")
-                moved -= _charged(price * quantity, cafe, rate)
+                listed = price * quantity
+                rows.append(f"{day},{receipt},refund,{of},{cafe},{item},{quantity},-{_two(listed)},{rate}")
+                moved -= _charged(listed, cafe, rate)
         sold = []
         for _ in range(_SALES_A_DAY):
             receipt += 1
@@ -561,8 +564,9 @@ def _month(month: int, last: int, seed: int) -> tuple[str, str]:
             item = list(_PRICES)[below(len(_PRICES))]
             quantity = 1 + below(12)
             price, rate = _PRICES[item]
-            rows.append(f"{day},{receipt},sale,,{cafe},{item},{quantity},{_two(price * quantity)},{rate}")
-            moved += _charged(price * quantity, cafe, rate)
+            listed = price * quantity
+            rows.append(f"{day},{receipt},sale,,{cafe},{item},{quantity},{_two(listed)},{rate}")
+            moved += _charged(listed, cafe, rate)
             sold.append((receipt, cafe, item, quantity))
         bank.append(f"{day},{_two(moved)}")
     return "\n".join(rows) + "\n", "\n".join(bank) + "\n"

@@ -1,7 +1,7 @@
 """Carry the session out and build its wire body. Law: words come from `script`, replies from the world.
 
-The same program, script and tools give the same bytes, on every run and wherever the folder lies: replies hold no
-times, no absolute paths, and no order that a directory or a hash decides.
+The same program, script and tools give the same bytes, on every run and wherever the folder lies: replies
+hold no times, no absolute paths, and no order that a directory or a hash decides.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .script import HANDOFF, SCRIPT, SPECIFICS, Agent, Call, Human
 from .tools import Workshop
 
 MODEL = "claude-opus-4-6"
-STAMP = "Checkpoint written. The record keeps everything before it; go on from here. Working directory: crumb."
+STAMP = "Checkpoint written. The record keeps all that went before; go on. Working directory: crumb."
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def build(directory: Path) -> Demo:
         return _Recorder(Workshop(project, directory / "bin")).play(project)
     except OSError as error:
         raise CutlineError(
-            f"the demo could not work in {directory}: {error.strerror or error}; give it a folder that can be written"
+            f"the demo could not work in {directory}: {error.strerror or error}; give it another folder"
         ) from None
 
 
@@ -158,10 +158,14 @@ class _Recorder:
             self._messages.append({"role": "user", "content": results})
 
     def _result(self, id: str, call: Call) -> dict[str, Any]:
-        text, error = (STAMP, False) if call.tool == HANDOFF else self._workshop.carry_out(call.tool, call.arguments)
-        missing = next((expected for expected in call.shows if expected not in text), None)
-        if error != call.fails or missing is not None:
-            what = f"did not show {missing!r}" if missing is not None else "failed" if error else "did not fail"
+        text, error = STAMP, False
+        if call.tool != HANDOFF:
+            text, error = self._workshop.carry_out(call.tool, call.arguments)
+        what = "failed" if error and not call.fails else "did not fail" if call.fails and not error else ""
+        for expected in call.shows:
+            if expected not in text:
+                what = what or f"did not show {expected!r}"
+        if what:
             raise CutlineError(
                 f"step {self._steps} of the demo {what}: {_head(call)} gave {_short(text)}; "
                 "run it with a POSIX shell, awk, grep and sort in PATH"

@@ -1,11 +1,10 @@
-"""The demo's tools, really carried out. Law: a tool changes nothing outside the project's folder and its result
-holds nothing that a second run would print differently.
+"""The demo's tools, really carried out. Law: a tool changes nothing outside the project's folder, and its
+result holds nothing that a second run would print differently.
 """
 
 from __future__ import annotations
 
 import os
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -18,25 +17,26 @@ _INHERITED = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME", "TMPDIR")
 
 
 class Workshop:
-    """A project's folder with the tools that work in it.
-
-    Args:
-        project: the folder; paths in arguments are relative to it.
-        programs: a folder for the `python` that commands find; made here.
-
-    Raises:
-        OSError: the folder of programs can't be written.
-        CutlineError: it is not known which Python is running.
-    """
+    """A project's folder with the tools that work in it."""
 
     def __init__(self, project: Path, programs: Path) -> None:
+        """Make the tools ready.
+
+        Args:
+            project: the folder; paths in arguments are relative to it.
+            programs: a folder for the `python` that commands find; made here.
+
+        Raises:
+            OSError: the folder of programs can't be written.
+            CutlineError: it is not known which Python is running.
+        """
         if not sys.executable:
-            raise CutlineError("the demo runs Python and can't tell where this one is; start it by `python -m cutline demo`")
-        # A script and not a link: an interpreter finds its library by the path that it was started with.
+            raise CutlineError(
+                "the demo can't tell which Python is running; start it with `python -m cutline demo`"
+            )
+        # A link and not a script: temporary folders are often mounted so that nothing in them is executed.
         programs.mkdir(parents=True, exist_ok=True)
-        python = programs / "python"
-        python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n', encoding="utf-8")
-        python.chmod(0o700)
+        (programs / "python").symlink_to(sys.executable)
         self._project = project
         self._environment = {name: os.environ[name] for name in _INHERITED if name in os.environ} | {
             "PATH": f"{programs.absolute()}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
@@ -46,6 +46,7 @@ class Workshop:
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONHASHSEED": "0",
             "PYTHON_COLORS": "0",
+            "NO_COLOR": "1",
         }
 
     def carry_out(self, tool: str, arguments: dict[str, Any]) -> tuple[str, bool]:

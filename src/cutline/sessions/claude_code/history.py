@@ -70,8 +70,8 @@ class History:
         models: every real model of the branch, each once, in order.
         requests: the requests of the branch, in order.
         left_out: bytes of attachments on the branch that are not in the body.
-        dropped: records of the branch that the client does not send (its own error messages, results that
-            answer nothing) or that hold nothing to send.
+        dropped: records of the branch that the client does not send (its own error messages) or that hold
+            nothing to send.
     """
 
     log: Log
@@ -101,8 +101,7 @@ def history(log: Log) -> History:
     with log.reader() as fetch:
         build.run(fetch)
     if not build.places:
-        count = len(log.records)
-        raise InputError(f"{log.path}: its {count:,} records hold no conversation; give another session")
+        raise InputError(f"{log.path}: no live conversation in {len(log.records):,} records; give another session")
     return History(
         log,
         build.branch,
@@ -131,6 +130,8 @@ class _Build:
         self.places: list[list[RecordPlace]] = []
         self.origins: list[Origin] = []
         self.requests: list[Request] = []
+        self.orphans = frozenset(branch.orphans)
+        self.placed: set[int] = set()
         self.left_out = 0
         self.dropped: list[int] = []
         self.out = io.BytesIO()
@@ -140,15 +141,14 @@ class _Build:
         self.fetch = fetch
         model = b'"model":%s,' % spans.quote(self.models[-1]) if self.models else b""
         self.out.write(b'{%s"messages":[' % model)
-        placed: set[int] = set()
         for index in self.branch.chain:
             record = self.records[index]
             if record.type == "assistant":
                 if index in self.branch.messages:
-                    placed.update(self._agent(index))
+                    self._agent(index)
             elif record.type == "user":
-                if index not in placed:
-                    self._user(index)
+                if index not in self.placed:
+                    self._user(index, self._message(index))
             elif record.type == "attachment":
                 self._attachment(index)
             elif record.type == "system" and record.subtype == "local_command":
@@ -156,8 +156,8 @@ class _Build:
                 self._say(index, opened.items(opened.top.get("content")), "harness")
         self.out.write(b"]}")
 
-    def _agent(self, index: int) -> tuple[int, ...]:
-        """Write an API message and, behind it, the results of its calls; which records those results fill."""
+    def _agent(self, index: int) -> None:
+        """Write an API message and, behind it, the results of its calls."""
         group, answers = self.branch.messages[index], self.branch.results[index]
         items: list[_Placed] = []
         usage: Request | None = None
@@ -176,35 +176,44 @@ class _Build:
                 counts = Usage.from_anthropic(counted)
                 usage = Request(len(self.places), record.message_id, record.model, record.timestamp, counts)
         if items:
-            self._write("assistant", items, "agent")
+            self._write("assistant", items, "harness" if self.records[index].model == SYNTHETIC else "agent")
             if usage:
                 self.requests.append(usage)
         elif group[0] not in self.dropped:
             self.dropped.extend(group)
+        self._results(answers, wanted)
+
+    def _results(self, answers: tuple[int, ...], wanted: set[str]) -> None:
+        """Write the results of a message's calls as one message, and what else stands in their records."""
+        calls = frozenset(wanted)
         results: list[_Placed] = []
-        rest: list[_Placed] = []
+        rest: dict[int, list[Item]] = {}
         for answer in answers:
             for item in self._message(answer):
-                if item.answers in wanted:
-                    wanted.discard(item.answers)  # a call has one result; its twin is not sent
+                if item.type == "tool_result" and item.answers in wanted:
+                    wanted.discard(item.answers)  # a second result of a call answers nothing
                     results.append((answer, item))
-                elif item.type != "tool_result":
-                    rest.append((answer, item))
+                elif answer not in self.placed and (
+                    item.type != "tool_result" or item.answers in calls or (answer, item.answers) in self.orphans
+                ):
+                    rest.setdefault(answer, []).append(item)
         if results:
-            self._write("user", results + rest, "results")
-        return answers
+            self._write("user", results, "results")
+        self.placed.update(answers)
+        for answer, items in rest.items():
+            self._user(answer, items)
 
-    def _user(self, index: int) -> None:
-        """Write a user record that answers no call of the branch; what else it answers is not sent."""
+    def _user(self, index: int, items: list[Item]) -> None:
+        """Write what a user record says, and results in it that answer nothing."""
         record = self.records[index]
-        opened = self._open(index)
-        content = opened.inside("message").get("content")
-        items = [item for item in opened.items(content) if item.type != "tool_result"]
         if not items:
             self.dropped.append(index)
+        elif all(item.type == "tool_result" for item in items):
+            self._say(index, items, "results")
         elif record.summary:
             self._say(index, items, "summary")
         else:
+            opened = self._open(index)
             other = record.meta or record.sidechain or foreign(opened.value(opened.top.get("origin")))
             self._say(index, items, "human" if not other and any(map(_typed, items)) else "harness")
 

@@ -45,6 +45,7 @@ class Record(NamedTuple):
             and `isApiErrorMessage`.
         role, message_id, model, request_id: of its message, and of the request that made it.
         calls, answers: ids of the calls that it makes, and of the calls that its results answer.
+        leaf, explicit: of a `last-prompt` record: the leaf that it notes, and whether a person chose it.
     """
 
     line: int
@@ -67,6 +68,8 @@ class Record(NamedTuple):
     request_id: str = ""
     calls: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
+    leaf: str = ""
+    explicit: bool = False
 
 
 class Torn(NamedTuple):
@@ -329,6 +332,8 @@ class _Index:
                 same(request, request),
                 calls,
                 answers,
+                _word(got, "leafUuid"),
+                got.get("explicit") is True,
             )
         )
         return True

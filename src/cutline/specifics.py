@@ -1,0 +1,183 @@
+"""Specifics: what a call is about, and what a text holds that can't be guessed.
+
+Law: pure text in, text out; whatever the arguments are (torn JSON, a patch, a program, lone surrogates,
+megabytes), something is read out of them and nothing is raised.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+# The target: what a call is about
+
+_FILES = ("file_path", "filePath", "absolute_path", "notebook_path", "target_file", "filename", "file")
+_SEARCHES = ("pattern", "regex", "glob")
+_PLACES = ("path", "relative_path", "dir_path", "directory", "dir", "paths", "uri")
+_COMMANDS = ("command", "cmd", "script", "commands")
+_SALVAGED = frozenset((*_FILES, *_SEARCHES, *_PLACES, *_COMMANDS))
+_ABOUT = (
+    *("url", "query", "q", "search_term", "patchText", "patch", "diff", "subject", "description", "question"),
+    *("questions", "topic", "skill", "name", "title", "prompt", "task", "input", "code", "text", "chars"),
+    *("reason", "explanation", "plan", "todos", "id", "task_id", "taskId", "session_id", "bash_id"),
+)
+_NEVER = ("workdir", "cwd", "justification", "sandbox_permissions", "timeout", "model", "subagent_type")
+_WIDTH, _SHORT, _LONG = 120, 300, 10_000
+_PATCHED = re.compile(r"^(?:\*\*\* (?:Update|Add|Delete) File: |\+\+\+ (?:b/)?)(\S.*)$", re.M)
+_SHELL = re.compile(r"(?:.*/)?(?:ba|z|da|fi|pw)?sh(?:\.exe)?|-\w*c|(?:.*/)?powershell(?:\.exe)?|-Command")
+_GO_THERE = re.compile(r"\s*cd\s+(?:\"[^\"]*\"|'[^']*'|[^\s;&|]+)\s*(?:&&|;|\n)\s*(?=\S)")
+_LOOSE = re.compile(r"""(?<![\w.])["']?([A-Za-z_]\w{0,30})["']?\s*:\s*"((?:[^"\\]|\\.){1,2000})""")
+_BLANKS = re.compile("[\\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def target(name: str, arguments: bytes) -> str:
+    """The thing a call is about, on one line of at most 120 printable characters.
+
+    A path, a pattern and its place, a command's head (without the `cd` before it), an address, a question.
+
+    Args:
+        name: the tool's name as on the wire; arguments' names say more, so nothing is made of it.
+        arguments: the raw JSON; what can't be parsed (a patch, a program, a torn object) is read as text.
+
+    Returns:
+        "" where there is nothing to name.
+    """
+    del name
+    text = _SURROGATE.sub("\ufffd", aim(read(arguments))[:1_000])
+    clean = _BLANKS.sub(" ", text).strip()
+    return clean if len(clean) <= _WIDTH else clean[: _WIDTH - 1].rstrip() + "…"
+
+
+def value_of(arguments: bytes) -> Any:
+    """The value of a call's raw arguments; None where they are no JSON. A lone surrogate escape is no fault."""
+    try:
+        return json.loads(arguments.decode("utf-8", "replace"), parse_int=_whole)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _whole(digits: str) -> int:
+    return int(digits) if len(digits) < 20 else 0
+
+
+def read(arguments: bytes) -> Any:
+    """The arguments' value; of what is no JSON, the members that can be salvaged, or else its text."""
+    value = value_of(arguments)
+    if value is not None:
+        return value
+    text = arguments[: 4 * _LONG].decode("utf-8", "replace")
+    if _PATCHED.search(text):
+        return text
+    # A torn object, or a program that calls tools: whatever reads as `key: "value"`.
+    found = {key: inner.replace('\\"', '"').replace("\\\\", "\\") for key, inner in _LOOSE.findall(text)}
+    return found if _SALVAGED & found.keys() else text
+
+
+def aim(value: Any) -> str:
+    """What a call with these arguments is about: whole and raw, up to some thousand characters."""
+    if not isinstance(value, dict):
+        return _patched(next(texts(value), ""))
+    search, where = _pick(value, _SEARCHES), _pick(value, _PLACES)
+    command = _pick(value, _COMMANDS)
+    return (
+        _pick(value, _FILES)
+        or (f"{search} in {where}" if search and where else search or where)
+        or _GO_THERE.sub("", command[:2_000], count=1)
+        or _pick(value, _ABOUT)
+        or _brief(item for key, item in value.items() if key not in _NEVER)
+    )
+
+
+def _pick(held: Mapping[str, Any], keys: Iterable[str]) -> str:
+    return next((text for key in keys if key in held and (text := flat(held[key]))), "")
+
+
+def flat(value: Any) -> str:
+    """One text of one argument: a list of words is a command line, a patch is the files that it names."""
+    if type(value) is int:
+        return str(value)
+    if isinstance(value, list) and value and all(isinstance(item, str) for item in value[:20]):
+        return " ".join(word for word in value[:20] if not _SHELL.fullmatch(word[:100])).strip()
+    return _patched(_brief([value]))
+
+
+def _patched(text: str) -> str:
+    """The files that a patch names; any other text as it is."""
+    files = _PATCHED.findall(text) if text.startswith(("***", "---", "diff ")) else None
+    return ", ".join(files) if files else text
+
+
+def _brief(values: Iterable[Any]) -> str:
+    """The first short string in some values; only where there is none, the first long one."""
+    texts = [text for value in values for text in texts(value)]
+    return next((text for text in texts if len(text) <= _SHORT), texts[0] if texts else "")
+
+
+def texts(value: Any, depth: int = 4) -> Iterator[str]:
+    """The strings in a value, in order, without blank ones, each up to 10,000 characters."""
+    if isinstance(value, str):
+        text = value[:_LONG].strip()
+        if any(map(str.isprintable, text[:200])):
+            yield text
+    elif depth:
+        items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        for item in list(items)[:30]:
+            yield from texts(item, depth - 1)
+
+
+# Specifics: what a text holds that can't be guessed
+
+_HEAD, _TAIL = 48 * 1024, 16 * 1024
+_TOKEN = re.compile(
+    r"`[^`\s]{2,80}`"
+    r"|https?://[^\s\"'`<>()\[\]{}\\]+"
+    r"|\d{1,3}(?:,\d{3})+(?:\.\d+)?\w*"
+    r"|[\w$@~/.-][\w$@~/.%+-]*(?:::[\w.]+)*"
+)
+_COMMON = "ERROR|WARNING|PASSED|FAILED|README|TRUE|FALSE|NULL|TODO|NOTE|HTTP|JSON|HTML|PASS|FAIL|INFO|WARN|DONE"
+_IS = re.compile(
+    r"https?://.+"
+    r"|(?!\d+(?:st|nd|rd|th)$)\d[\d,]*(?:\.\d+)?(?:%|[A-Za-z]{1,3})"  # a number with its unit
+    r"|\d[\d,]+|\d+\.\d+|\d+(?:[-./]\d+)+"
+    r"|--[A-Za-z][\w-]*|-[A-Za-z]"
+    r"|(?=.*[\w~@]/)(?=.*[\d._-]|[~/]|.*/.*/)(?=.*\w{2})[\w$@~/.%+-]+"  # a path, but not "and/or"
+    r"|\.?[\w-]{2,}(?:\.\w+)+|\.[a-z][\w.-]+"  # file names, dotted names
+    r"|(?=.*[A-Za-z])(?:\w*[A-Za-z0-9]_\w+|_+\w{2,})"
+    r"|[A-Za-z]*[a-z][A-Z]\w*|[A-Z]{2,}[a-z]{2,}\w*"
+    r"|(?!\d+(?:st|nd|rd|th)$)(?=\w*\d)(?=\w*[A-Za-z])\w{2,}"
+    r"|\$\w{2,}|\w+::[\w.:]+"
+    rf"|(?!(?:{_COMMON})$)[A-Z][A-Z0-9]{{3,}}"
+)
+
+
+def specifics(text: str) -> frozenset[str]:
+    """The specifics of a text, each as it is written.
+
+    They are paths, file names, identifiers, numbers (of two digits, with decimals or a unit), hashes, flags,
+    addresses, errors by name, and single words quoted as code. A path comes with its last part too, so that
+    a file is found by either name. Of a text of more than 64 KB the first 48 KB and the last 16 KB are read.
+    """
+    found = set()
+    for raw in set(_TOKEN.findall(ends(text))):
+        parts = [raw]
+        if raw[0] == "`":
+            inner = raw[1:-1].removesuffix("()")
+            if any(map(str.isalnum, inner)):
+                found.add(inner)
+            parts = _TOKEN.findall(inner)
+        for part in parts:
+            token = part if part[-1] == "%" else part.rstrip(".,:;-+%/")
+            if 1 < len(token) <= 200 and _IS.fullmatch(token):
+                found.add(token)
+                last = token.rsplit("/", 1)[-1]
+                if last != token and _IS.fullmatch(last):
+                    found.add(last)
+    return frozenset(found)
+
+
+def ends(text: str) -> str:
+    """A text, or of one over 64 KB its first 48 KB and its last 16 KB."""
+    return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n{text[-_TAIL:]}"

@@ -1,0 +1,123 @@
+"""The house: which room may import which, and what the core may not touch. Read from the source, nothing is imported."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "cutline"
+
+# Lower floors first; a room may import rooms of lower floors and, on its own floor, those named with it.
+FLOORS = [
+    {"errors": (), "spans": (), "blocks": ("spans",)},
+    {"wire": (), "specifics": (), "narration": ("specifics",)},
+    {
+        "notice": (),
+        "plan": ("notice",),
+        "splice": ("plan",),
+        "cut": ("plan", "splice", "notice"),
+        "memo": ("cut", "plan", "notice"),
+        "verify": ("notice",),
+    },
+    {"events": (), "health": (), "measure": (), "money": ()},
+    {"sessions": (), "demo": ()},
+    {"cli": ()},
+]
+CORE = {room for floor in FLOORS[:4] for room in floor}
+# The proof stands on its own feet: nothing that decides or splices, and no reader of the cut's.
+FORBIDDEN = {"verify": {"spans", "plan", "splice", "cut", "wire", "memo"}}
+EFFECTS = {"os", "pathlib", "time", "socket", "subprocess", "logging", "tempfile", "shutil", "io", "random", "threading"}
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def room(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> list[tuple[str, bool]]:
+    """(dotted name as seen from the package's root or outside, whether at module level)."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    top = {id(node) for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)} & {
+        id(node) for node in tree.body
+    }
+    inside = path.relative_to(PACKAGE).with_suffix("").parts
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, id(node) in top) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                folder = inside[: len(inside) - node.level] if inside[-1] != "__init__" else inside[: len(inside) - node.level]
+                base = ["cutline", *folder, *(node.module or "").split(".")]
+            else:
+                base = (node.module or "").split(".")
+            base = [part for part in base if part]
+            names = [alias.name for alias in node.names]
+            if base == ["cutline"]:
+                found += [(f"cutline.{name}", id(node) in top) for name in names]
+            else:
+                found.append((".".join(base), id(node) in top))
+    return found
+
+
+def floor_of(name: str) -> int:
+    return next(number for number, floor in enumerate(FLOORS) if name in floor)
+
+
+def test_every_room_has_its_place_in_the_plan():
+    rooms = {room(path) for path in modules()} - {"__init__"}
+    assert rooms == {name for floor in FLOORS for name in floor}
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_go_one_way(path: Path):
+    mine = room(path)
+    if mine == "__init__":
+        return
+    for name, _ in imports(path):
+        if not name.startswith("cutline"):
+            continue
+        parts = name.split(".")
+        if len(parts) < 2 or parts[1] == mine:
+            continue
+        other = parts[1]
+        if not any(other in floor for floor in FLOORS):
+            assert mine == "cli", f"{path.name} imports the package's front ({name})"
+            continue
+        assert other not in FORBIDDEN.get(mine, ()), f"{mine} must not lean on {other}"
+        if floor_of(other) == floor_of(mine):
+            assert other in FLOORS[floor_of(mine)][mine], f"{mine} and {other} are neighbours without a door"
+        else:
+            assert floor_of(other) < floor_of(mine), f"{mine} imports {other}, which stands above it"
+
+
+@pytest.mark.parametrize("path", [path for path in modules() if room(path) in CORE], ids=lambda p: p.name)
+def test_the_core_imports_the_standard_library_only_and_has_no_effects(path: Path):
+    for name, top in imports(path):
+        first = name.split(".")[0]
+        if first == "cutline":
+            continue
+        if first == "genai_prices":
+            assert room(path) == "money" and not top, "prices are loaded when they are asked for"
+            continue
+        assert first in sys.stdlib_module_names, f"{path.name} imports {name}"
+        assert first not in EFFECTS, f"{path.name} imports {name}: the core has no effects"
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_module_opens_with_its_law_and_stays_a_module(path: Path):
+    text = path.read_text(encoding="utf-8")
+    assert ast.get_docstring(ast.parse(text)), f"{path} opens without a word"
+    assert text.count("\n") <= 600, f"{path} is two modules"
+
+
+def test_the_public_names_are_sorted_and_true():
+    import cutline
+
+    assert cutline.__all__ == sorted(cutline.__all__)
+    assert all(hasattr(cutline, name) for name in cutline.__all__)

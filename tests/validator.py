@@ -1,0 +1,313 @@
+"""What Anthropic's API refuses, as far as it is written down (docs/wire.md, 1.2, 1.3, 1.7).
+
+Written from the rules, not from what the cut makes: a body goes in, the list of its faults comes out, each
+beginning with the provider's own words where they are known. Where the rules leave room, the body is accepted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+Body = dict[str, Any]
+Blocks = list[dict[str, Any]]
+
+THINKING = ("thinking", "redacted_thinking")
+SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
+
+
+def faults(body: bytes | Body) -> list[str]:
+    """Every fault of a request body, in the rules' order; empty for one that the API takes."""
+    whole: Body = json.loads(body) if isinstance(body, bytes) else body
+    return [fault for rule in RULES for fault in rule(whole)]
+
+
+def faults_of_a_cut(before: bytes | Body, after: bytes | Body) -> list[str]:
+    """Faults that only show when the body that the thinking was made over is known: checks A and B."""
+    one: Body = json.loads(before) if isinstance(before, bytes) else before
+    two: Body = json.loads(after) if isinstance(after, bytes) else after
+    return [*_modified_runs(one, two), *_bound_elsewhere(one, two)]
+
+
+def blocks(message: dict[str, Any]) -> Blocks:
+    """A message's content as a list of blocks."""
+    content = message["content"]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def is_server_result(block: dict[str, Any]) -> bool:
+    return block["type"].endswith("_tool_result")
+
+
+# --------------------------------------------------------------------------------------------- 1.2 structure
+
+
+def size(body: Body) -> Iterator[str]:
+    if len(body["messages"]) > 100_000:
+        yield "too many messages"
+
+
+def roles(body: Body) -> Iterator[str]:
+    messages = body["messages"]
+    if messages and messages[0]["role"] == "system":
+        yield "a system message cannot be first"
+    elif messages and messages[0]["role"] != "user":
+        yield "first message must use the user role"
+    for number, message in enumerate(messages):
+        if message["role"] != "system":
+            continue
+        before = [other for other in messages[:number] if other["role"] != "system"]
+        after = next((other for other in messages[number + 1 :] if other["role"] != "system"), None)
+        if before and before[-1]["role"] == "assistant" and not is_server_result(blocks(before[-1])[-1]):
+            yield f"messages.{number}: a system message must follow a user turn or a server tool result"
+        if after is not None and after["role"] != "assistant":
+            yield f"messages.{number}: a system message must precede an assistant turn or end the conversation"
+
+
+def emptiness(body: Body) -> Iterator[str]:
+    messages = body["messages"]
+    for number, message in enumerate(messages):
+        found = blocks(message)
+        last_assistant = number == len(messages) - 1 and message["role"] == "assistant"
+        if not found and not last_assistant:
+            yield f"messages.{number}: all messages must have non-empty content"
+        for block in found:
+            if block["type"] == "text" and not block["text"]:
+                yield f"messages.{number}: text content blocks must be non-empty"
+        # White space beside a call is refused only once the call is gone: that is how clients meet it.
+        if found and all(block["type"] == "text" and not block["text"].strip() for block in found):
+            yield f"messages.{number}: text content blocks must contain non-whitespace text"
+
+
+def calls_are_answered(body: Body) -> Iterator[str]:
+    """Pairing is checked message by message: the very next one holds all results, and nothing else's."""
+    messages = body["messages"]
+    for number, message in enumerate(messages):
+        made = Counter(block["id"] for block in blocks(message) if block["type"] == "tool_use")
+        following = messages[number + 1] if number + 1 < len(messages) else None
+        given: Counter[str] = Counter()
+        if following is not None and following["role"] == "user":
+            given = Counter(b["tool_use_id"] for b in blocks(following) if b["type"] == "tool_result")
+        if made - given:
+            yield (
+                f"messages.{number}: `tool_use` ids were found without `tool_result` blocks immediately after: "
+                + ", ".join((made - given).elements())
+            )
+        if message["role"] == "assistant" and following is not None and given - made:
+            yield f"messages.{number + 1}: unexpected `tool_use_id` found in `tool_result` blocks"
+        has_results = any(block["type"] == "tool_result" for block in blocks(message))
+        if has_results and (number == 0 or messages[number - 1]["role"] != "assistant"):
+            yield f"messages.{number}: unexpected `tool_use_id` found in `tool_result` blocks"
+        if has_results and message["role"] != "user":
+            yield f"messages.{number}: `tool_result` blocks can only be in user messages"
+
+
+def results_come_first(body: Body) -> Iterator[str]:
+    for number, message in enumerate(body["messages"]):
+        kinds = [block["type"] == "tool_result" for block in blocks(message)]
+        if kinds != sorted(kinds, reverse=True):
+            yield f"messages.{number}: `tool_result` blocks must come first"
+
+
+def server_pairs(body: Body) -> Iterator[str]:
+    messages = body["messages"]
+    waiting: dict[str, int] = {}
+    for number, message in enumerate(messages):
+        if message["role"] == "assistant":
+            for block in blocks(message):
+                if block["type"] in SERVER_CALLS:
+                    waiting[block["id"]] = number
+                elif is_server_result(block) and waiting.pop(block["tool_use_id"], None) is None:
+                    yield f"messages.{number}: unexpected `tool_use_id` found in `{block['type']}` blocks"
+        elif waiting and any(block["type"] != "tool_result" for block in blocks(message)):
+            yield f"messages.{number}: only tool_result blocks may follow an unanswered server tool use"
+    last_words = max((n for n, message in enumerate(messages) if message["role"] != "assistant"), default=-1)
+    for number in waiting.values():
+        # Only a paused last turn has a server's call without its result.
+        if number <= last_words and not _open_loop(messages):
+            yield f"messages.{number}: a server tool use without its result"
+
+
+def prefill(body: Body) -> Iterator[str]:
+    messages = body["messages"]
+    if not messages or messages[-1]["role"] != "assistant":
+        return
+    if _version(body) is None or _version(body) >= (4, 6):
+        yield "this model does not support assistant message prefill. The conversation must end with a user message."
+    else:
+        found = blocks(messages[-1])
+        if found and found[-1]["type"] == "text" and found[-1]["text"] != found[-1]["text"].rstrip():
+            yield "final assistant content cannot end with trailing whitespace"
+
+
+def forced_tools(body: Body) -> Iterator[str]:
+    forced = (body.get("tool_choice") or {}).get("type") in ("any", "tool")
+    if forced and _thinking(body) == "enabled":
+        yield "thinking may not be enabled when tool_choice forces tool use"
+
+
+def callers(body: Body) -> Iterator[str]:
+    """A call that a program on the server made is answered by results alone (1.5)."""
+    messages = body["messages"]
+    for number, message in enumerate(messages[:-1]):
+        programs = {
+            block["caller"].get("tool_id")
+            for block in blocks(message)
+            if block["type"] == "tool_use" and (block.get("caller") or {}).get("type") not in (None, "direct")
+        }
+        if programs and any(block["type"] != "tool_result" for block in blocks(messages[number + 1])):
+            yield f"messages.{number + 1}: only tool_result blocks may answer a programmatic call"
+
+
+# ---------------------------------------------------------------------------------------------- 1.3 thinking
+
+
+def thinking_ends_no_message(body: Body) -> Iterator[str]:
+    messages = body["messages"]
+    for number, message in enumerate(messages):
+        found = blocks(message)
+        if message["role"] == "assistant" and found and found[-1]["type"] in THINKING:
+            yield f"messages.{number}: the final block in an assistant message cannot be `thinking`"
+
+
+def thinking_starts_the_turn(body: Body) -> Iterator[str]:
+    """With manual thinking, an open tool loop has thinking first: in its last run of messages, or all in all."""
+    messages = body["messages"]
+    if _thinking(body) != "enabled" or not _open_loop(messages):
+        return
+    turn = _turn(messages)
+    last_run: Blocks = []
+    for message in reversed(messages[:-1]):
+        if message["role"] != "assistant":
+            break
+        last_run = blocks(message) + last_run
+    for found in (last_run, turn):
+        if found and found[0]["type"] in THINKING:
+            return
+    yield (
+        f"expected `thinking` or `redacted_thinking`, but found `{last_run[0]['type']}`. When `thinking` is enabled, "
+        "a final `assistant` message must start with a thinking block"
+    )
+
+
+def thinking_disabled(body: Body) -> Iterator[str]:
+    assistants = [message for message in body["messages"] if message["role"] == "assistant"]
+    if _thinking(body) == "disabled" and assistants and any(b["type"] in THINKING for b in blocks(assistants[-1])):
+        yield "when thinking is disabled, a final assistant message cannot contain thinking"
+
+
+def _modified_runs(before: Body, after: Body) -> Iterator[str]:
+    """Check A: in the open turn each run of thinking is one that was made."""
+    made = _runs(_turn(before["messages"]))
+    for run in _runs(_turn(after["messages"])):
+        if run not in made:
+            yield "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified"
+
+
+def _bound_elsewhere(before: Body, after: Body) -> Iterator[str]:
+    """Check B: on models that bind it, no thinking stays that was made over a longer history.
+
+    What stands behind the last checkpoint's results was made over the cut history, if every request was cut.
+    """
+    if not binds(after.get("model")):
+        return
+    first = next(
+        (n for n, (one, two) in enumerate(zip(before["messages"], after["messages"], strict=False)) if one != two), 0
+    )
+    number = max((n for n, message in enumerate(after["messages"]) if _stores(message)), default=-1)
+    for message in after["messages"][first : number + 1]:
+        if message["role"] == "assistant" and any(b["type"] in THINKING for b in blocks(message)):
+            yield "invalid `signature` in `thinking` block. The block is bound to a different conversation"
+
+
+def _stores(message: dict[str, Any]) -> bool:
+    return any(b["type"] == "tool_use" and b["name"].endswith("micro_handoff") for b in blocks(message))
+
+
+def binds(model: str | None) -> bool:
+    """Models whose thinking is bound to its prefix: from 5.1, and opus, sonnet and haiku from 5.5."""
+    found = re.search(r"(fable|mythos|opus|sonnet|haiku)-(\d)(?:-(\d)(?!\d))?", model or "")
+    if found is None:
+        return False
+    version = (int(found[2]), int(found[3] or 0))
+    return version >= ((5, 1) if found[1] in ("fable", "mythos") else (5, 5))
+
+
+def _runs(found: Blocks) -> list[Blocks]:
+    return [list(run) for is_run, run in groupby(found, lambda block: block["type"] in THINKING) if is_run]
+
+
+def _turn(messages: list[dict[str, Any]]) -> Blocks:
+    """The blocks of the merged assistant turn since the last human message, results as they stand between."""
+    turn: Blocks = []
+    for message in reversed(messages):
+        found = blocks(message)
+        if message["role"] == "user" and not all(block["type"] == "tool_result" for block in found):
+            if turn or not any(block["type"] == "tool_result" for block in found):
+                break
+        turn = found + turn
+    while turn and turn[0]["type"] == "tool_result":
+        del turn[0]
+    return turn
+
+
+def _open_loop(messages: list[dict[str, Any]]) -> bool:
+    if len(messages) < 2 or messages[-1]["role"] != "user" or messages[-2]["role"] != "assistant":
+        return False
+    return all(block["type"] == "tool_result" for block in blocks(messages[-1]))
+
+
+def _thinking(body: Body) -> str | None:
+    return (body.get("thinking") or {}).get("type")
+
+
+def _version(body: Body) -> Any:
+    found = re.search(r"-(\d)(?:[-.](\d)(?!\d))?", body.get("model") or "")
+    return (int(found[1]), int(found[2] or 0)) if found else None
+
+
+# ------------------------------------------------------------------------------------------- 1.7 cache marks
+
+
+def cache_marks(body: Body) -> Iterator[str]:
+    marks = []
+    if body.get("cache_control"):
+        marks.append(body["cache_control"])
+    for part in ("tools", "system"):
+        found = body.get(part)
+        marks += [item["cache_control"] for item in (found if isinstance(found, list) else []) if item.get("cache_control")]
+    for number, message in enumerate(body["messages"]):
+        for block in blocks(message):
+            if not block.get("cache_control"):
+                continue
+            marks.append(block["cache_control"])
+            if block["type"] in THINKING:
+                yield f"messages.{number}: cache_control cannot be set for thinking blocks"
+            if block["type"] == "text" and not block["text"]:
+                yield f"messages.{number}: cache_control cannot be set for empty text blocks"
+    if len(marks) > 4:
+        yield f"a maximum of 4 blocks with cache_control may be provided. Found {len(marks)}."
+    hours = [mark.get("ttl", "5m") == "1h" for mark in marks[bool(body.get("cache_control")) :]]
+    if hours != sorted(hours, reverse=True):
+        yield "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block"
+
+
+RULES = (
+    size,
+    roles,
+    emptiness,
+    calls_are_answered,
+    results_come_first,
+    server_pairs,
+    prefill,
+    forced_tools,
+    callers,
+    thinking_ends_no_message,
+    thinking_starts_the_turn,
+    thinking_disabled,
+    cache_marks,
+)
