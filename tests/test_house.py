@@ -11,7 +11,7 @@ PACKAGE = ROOT / "src" / "cutline"
 
 # Lower floors first; a room may import rooms of lower floors and, on its own floor, those named with it.
 FLOORS = [
-    {"errors": (), "spans": (), "blocks": ("spans",)},
+    {"errors": (), "spans": ("errors",), "blocks": ("spans",)},
     {"wire": (), "specifics": (), "narration": ("specifics",)},
     {
         "notice": (),

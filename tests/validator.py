@@ -215,9 +215,8 @@ def _bound_elsewhere(before: Body, after: Body) -> Iterator[str]:
     """
     if not binds(after.get("model")):
         return
-    first = next(
-        (n for n, (one, two) in enumerate(zip(before["messages"], after["messages"], strict=False)) if one != two), 0
-    )
+    together = zip(before["messages"], after["messages"], strict=False)
+    first = next((n for n, (one, two) in enumerate(together) if one != two), len(after["messages"]))
     number = max((n for n, message in enumerate(after["messages"]) if _stores(message)), default=-1)
     for message in after["messages"][first : number + 1]:
         if message["role"] == "assistant" and any(b["type"] in THINKING for b in blocks(message)):

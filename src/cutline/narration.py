@@ -92,21 +92,22 @@ _TICKS = str.maketrans({"\u2019": "'", "\u2018": "'", "\u201c": '"', "\u201d": '
 
 
 _FILLER_WORDS = """
-the and but for nor not with without into onto from that this these those then than them they their there here what
-when where which while who whom whose why how all any both each every few more most other some such only own same
-just also too very can cannot could will would shall should may might must have has had having does did doing done
-are was were been being its you your our ours his her she him about after again against before between down during
-off once out over under until upon via per let don doesn didn isn wasn aren haven won couldn shouldn
-check look see saw view read examine inspect explore review investigate analyze find found search verify verified
-confirm ensure make made sure start begin continue proceed try trying tried run running take get getting got give
-need want going use using used put set show know think understand learn update fix fixed change edit write writing
-wrote add added create implement implementation test first second third next now last final finally step good great
-perfect excellent nice okay fine well right correct correctly proper properly ready clean green everything something
-anything nothing thing file code codebase project repo repository repositorie directory folder content context current
-currently state structure detail quick quickly full fully new old exist work pass issue problem error bug related
-relevant further bit lot part way one two actual actually really still already yet able back time like exactly simply
-together command output result expect happen follow information info please thanks sorry yes task tool job request
-user latest complete completely success successful successfully close closely call called
+the and but for nor not with without into onto from that this these those then than them they their there here
+what when where which while who whom whose why how all any both each every few more most other some such only
+own same just also too very can cannot could will would shall should may might must have has had having does
+did doing done are was were been being its you your our ours his her she him about after again against before
+between down during off once out over under until upon via per let don doesn didn isn wasn aren haven won
+couldn shouldn check look see saw view read examine inspect explore review investigate analyze find found
+search verify verified confirm ensure make made sure start begin continue proceed try trying tried run running
+take get getting got give need want going use using used put set show know think understand learn update fix
+fixed change edit write writing wrote add added create implement implementation test first second third next
+now last final finally step good great perfect excellent nice okay fine well right correct correctly proper
+properly ready clean green everything something anything nothing thing file code codebase project repo
+repository repositorie directory folder content context current currently state structure detail quick quickly
+full fully new old exist work pass issue problem error bug related relevant further bit lot part way one two
+actual actually really still already yet able back time like exactly simply together command output result
+expect happen follow information info please thanks sorry yes task tool job request user latest complete
+completely success successful successfully close closely call called
 """
 
 

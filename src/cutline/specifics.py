@@ -112,8 +112,8 @@ def _patched(text: str) -> str:
 
 def _brief(values: Iterable[Any]) -> str:
     """The first short string in some values; only where there is none, the first long one."""
-    texts = [text for value in values for text in texts(value)]
-    return next((text for text in texts if len(text) <= _SHORT), texts[0] if texts else "")
+    found = [text for value in values for text in texts(value)]
+    return next((text for text in found if len(text) <= _SHORT), found[0] if found else "")
 
 
 def texts(value: Any, depth: int = 4) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """The session's long commands and the texts it writes. Law: plain constants, sent and saved as they stand.
 
 Only what all POSIX shells, awks and greps agree on: no `sed -i`, no `uniq -c` (its columns differ), no option
-that GNU alone has, no order that a directory or a hash decides.
+that GNU alone has, no number with a leading zero (one awk reads it as octal), no order that a directory or a
+hash decides.
 """
 
 from __future__ import annotations
@@ -57,14 +58,14 @@ print(f"{stray} of {refunds} refunds do not undo their sale, {cents} cents left"
 # Three tries at one question: how many cents of each bad day are refunds whose tax falls on half a cent? The
 # first forgets that awk's remainder keeps the sign, the second forgets that sales are in the log too.
 _TRY = (
-    """awk 'FILENAME=="close.log"{IF split($6,r,"=");split($8,n,"=");v=n[2];gsub(/STRIP/,"",v);"""
-    """if(v*r[2]%100==50)t[$1]++;next} /^2026/{d=$4;sub(/[.]/,"",d);if(d+0){print $1,d+0,t[$1]+0,d-t[$1];"""
+    """awk 'FILENAME=="close.log"{KIND split($6,r,"=");split($8,n,"=");v=n[2];SIGN v=int(v*100+.5);"""
+    """if(v*r[2]%100==50)t[$1]++;next} /^2026/{d=int($4*100+.5);if(d){print $1,d,t[$1]+0,d-t[$1];"""
     """a+=d;b+=t[$1]}} END{print "all",a,b,a-b}' close.log close.txt"""
 )
-_REFUND = 'if($3!="kind=refund")next;'
-TRY_1 = _TRY.replace("IF", _REFUND).replace("STRIP", "[.]")
-TRY_2 = _TRY.replace("IF ", "").replace("STRIP", "[-.]")
-TRY_3 = _TRY.replace("IF", _REFUND).replace("STRIP", "[-.]")
+_REFUNDS_ONLY, _UNSIGNED = 'if($3!="kind=refund")next;', 'sub(/-/,"",v);'
+TRY_1 = _TRY.replace("KIND", _REFUNDS_ONLY).replace("SIGN ", "")
+TRY_2 = _TRY.replace("KIND ", "").replace("SIGN", _UNSIGNED)
+TRY_3 = _TRY.replace("KIND", _REFUNDS_ONLY).replace("SIGN", _UNSIGNED)
 SIGN = "awk 'BEGIN { print -1950 % 100, 1950 % 100 }'"
 
 RECIPE = "recipes/half_cents.sh"
@@ -77,8 +78,8 @@ awk '$3 == "kind=refund" {
     refunds++
     split($6, rate, "=")
     split($8, net, "=")
-    cents = net[2]
-    gsub(/[-.]/, "", cents)
+    sub(/-/, "", net[2])
+    cents = int(net[2] * 100 + 0.5)
     if (cents * rate[2] % 100 == 50) { half++; print $1, $2, $4, $5, $6, $8, $9 }
 }
 END { printf "%d of %d refunds\\n", half, refunds }' close.log
@@ -159,7 +160,6 @@ DOCUMENT: dict[str, Any] = {
             "evidence": CLOSE,
         },
         {
-            ""
             "claim": "tax and discount mirror, for 1 to 1000 cents, both rates and the cafés' four discounts",
             "basis": "measured",
             "evidence": "python check.py (tests/test_mirror.py)",
@@ -176,8 +176,7 @@ DOCUMENT: dict[str, Any] = {
         },
     ],
     "dead_ends": [
-        "the float in parse_cents: without it the differences stayed, and both readings agree on every "
-        "amount in data/"
+        "the float in parse_cents: without it the differences stayed, and both readings agree on every amount in data/"
     ],
     "recipes": [RECIPE],
     "next": "close February with the fix, and say what it was before",

@@ -361,7 +361,7 @@ def main(arguments: list[str]) -> int:
     return 1 if off else 0
 ''',
     "tests/__init__.py": "",
-    "tests/test_money.py": '''\
+    "tests/test_money.py": """\
 import unittest
 
 from till.money import format_cents, parse_cents, round_div, total
@@ -386,8 +386,8 @@ class Money(unittest.TestCase):
 
     def test_nothing_sums_to_nothing(self):
         self.assertEqual(total([]), 0)
-''',
-    "tests/test_tax.py": '''\
+""",
+    "tests/test_tax.py": """\
 import unittest
 
 from till.tax import RATES, UnknownRate, check_rate, gross, tax_on
@@ -413,8 +413,8 @@ class Tax(unittest.TestCase):
     def test_an_unknown_rate_is_refused(self):
         with self.assertRaises(UnknownRate):
             check_rate(7)
-''',
-    "tests/test_discount.py": '''\
+""",
+    "tests/test_discount.py": """\
 import unittest
 
 from till.discount import discounted
@@ -433,8 +433,8 @@ class Discount(unittest.TestCase):
     def test_more_than_everything_is_refused(self):
         with self.assertRaises(ValueError):
             discounted(390, 101)
-''',
-    "tests/test_receipts.py": '''\
+""",
+    "tests/test_receipts.py": """\
 import tempfile
 import unittest
 from pathlib import Path
@@ -471,8 +471,8 @@ class Receipts(unittest.TestCase):
     def test_a_day_stands_once_in_the_bank_export(self):
         with self.assertRaisesRegex(BadExport, "twice"):
             read_bank(self.write("day,amount\\n2026-03-02,1.00\\n2026-03-02,2.00\\n"))
-''',
-    "tests/test_close.py": '''\
+""",
+    "tests/test_close.py": """\
 import unittest
 
 from till.close import Charge, Day, charge, close, describe
@@ -500,7 +500,7 @@ class Close(unittest.TestCase):
             describe(Charge(line(listed=390), 390, 20)),
             "2026-03-02 r=1001 kind=sale cafe=anker item=wheat rate=5 list=3.90 net=3.90 tax=0.20 total=4.10",
         )
-''',
+""",
 }
 
 _PERCENTS = {"anker": 0, "birke": 5, "dorn": 0, "elster": 10, "falke": 0, "ginster": 5, "hafen": 0, "iris": 4}

@@ -43,7 +43,6 @@ _FACT = {
     "properties": {
         "claim": _TEXT,
         "basis": {"type": "string", "enum": ["measured", "inferred"]},
-        ""
         "evidence": {"type": "string", "description": "the command, or the call's address, that shows it"},
     },
     "required": ["claim", "basis", "evidence"],
@@ -52,8 +51,7 @@ _FACT = {
 TOOLS = [
     _tool(
         "Bash",
-        "Run a command in a POSIX shell, in the project's folder. Returns what it printed, and its exit code "
-        "if not 0.",
+        "Run a command in a POSIX shell, in the project's folder. Returns what it printed, and its exit code if not 0.",
         {"command": _TEXT},
         ["command"],
     ),
@@ -73,7 +71,6 @@ TOOLS = [
         {
             "done": {"type": "string", "description": "what works now"},
             "open": {"type": "string", "description": "what does not, or was left alone on purpose"},
-            ""
             "went_wrong": {"type": "string", "description": "what you got wrong; “nothing” is an answer"},
             "working_directory": _TEXT,
             "facts": {"type": "array", "items": _FACT},

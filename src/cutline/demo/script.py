@@ -258,7 +258,7 @@ SCRIPT: tuple[Agent | Human, ...] = (
         (
             _read(
                 "till/tax.py",
-                "    39\t    \"\"\"Tax in cents on a net amount in cents: nearest cent, halves up.\"\"\"",
+                '    39\t    """Tax in cents on a net amount in cents: nearest cent, halves up."""',
                 "    41\t    return (net * rate + 50) // 100",
             ),
             _read("tests/test_tax.py", '    18\t        self.assertEqual(tax_on(-750, RATES["mug"]), -150)'),

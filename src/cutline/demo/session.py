@@ -164,7 +164,7 @@ class _Recorder:
         what = "failed" if error and not call.fails else "did not fail" if call.fails and not error else ""
         for expected in call.shows:
             if expected not in text:
-                what = what or f"did not show {expected!r}"
+                what = what or f"did not show {_short(expected)}"
         if what:
             raise CutlineError(
                 f"step {self._steps} of the demo {what}: {_head(call)} gave {_short(text)}; "
@@ -189,4 +189,4 @@ def _head(call: Call) -> str:
 
 def _short(text: str) -> str:
     line = " ".join(text.split())
-    return repr(line if len(line) <= 100 else line[:99] + "…")
+    return f"“{line if len(line) <= 100 else line[:99] + '…'}”"

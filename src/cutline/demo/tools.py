@@ -31,9 +31,7 @@ class Workshop:
             CutlineError: it is not known which Python is running.
         """
         if not sys.executable:
-            raise CutlineError(
-                "the demo can't tell which Python is running; start it with `python -m cutline demo`"
-            )
+            raise CutlineError("the demo can't tell which Python is running; start it with `python -m cutline demo`")
         # A link and not a script: temporary folders are often mounted so that nothing in them is executed.
         programs.mkdir(parents=True, exist_ok=True)
         (programs / "python").symlink_to(sys.executable)

@@ -162,12 +162,6 @@ class Expected:
             place = at
         elif at == "end":
             place = len(messages)
-            last = messages[-1] if messages else None
-            hollow = last is not None and last.role == "user" and all(
-                block.kind == "result" or self.history.blank(block) for block in last.blocks
-            )
-            if hollow and not self.options.session:
-                place -= 1
         else:
             turns = [message.index for message in messages if self._human(message)]
             number = len(turns) if at == "last" else int(at.removeprefix("human:"))
@@ -176,6 +170,13 @@ class Expected:
             place = turns[number - 1]
         if place > len(messages):
             raise Uncut("no such message")
+        if place == len(messages) and not self.options.session:
+            # The agent must be left something to answer: a last message of results alone stays, with its calls.
+            last = next((message for message in reversed(messages) if message.role != "system"), None)
+            if last is not None and last.role == "user" and all(
+                block.kind == "result" or self.history.blank(block) for block in last.blocks
+            ):
+                return last.index
         return place
 
     def _human(self, message: Message) -> bool:
@@ -189,11 +190,12 @@ class Expected:
         """The nearest place before, where no call is open and no system message stands."""
         messages = self.history.messages
         spans = []
-        heard = self.history.groups[-1][1]
+        speakers, hearers = self.history.groups[-1]
+        waiting = {message.index for message in speakers} if not hearers else set()
         for block in self.history.blocks:
             if block.kind == "call" and block.partner is not None:
                 spans.append((block.message, block.partner.message))
-            elif block.type == "tool_use" and not heard and block.role == "assistant":
+            elif block.kind == "call" and block.message in waiting:
                 spans.append((block.message, len(messages)))
         while place > 0:
             opened = min((call for call, result in spans if call < place <= result), default=None)
@@ -332,7 +334,7 @@ class Expected:
         if self.options.join is not None:
             outs = self._join(outs)
         outs = [out for out in outs if not self._only_blanks(out)]
-        outs = self._into_turn(outs)
+        outs = self._into_turn(outs, systems)
         return self._seat(outs, systems)
 
     def _touched(self, message: Message) -> bool:
@@ -425,7 +427,7 @@ class Expected:
             if name not in (b"role", b"content")
         )
 
-    def _into_turn(self, outs: list[Out]) -> list[Out]:
+    def _into_turn(self, outs: list[Out], systems: list[Message]) -> list[Out]:
         """Kept texts before a turn that must begin with its thinking go behind that thinking (rules 3 and 7)."""
         if self.turn is None:
             return outs
@@ -434,6 +436,9 @@ class Expected:
             return outs
         goal, first = outs[at], at
         while first and self._may_enter(outs[first - 1], goal):
+            before, after = outs[first - 1].sources[-1].index, outs[first].sources[0].index
+            if _serves(outs[first - 1]) and any(before < message.index < after for message in systems):
+                break  # a system message stands there rightly
             first -= 1
         if first == at or self.thinking != "enabled":
             return outs
@@ -486,13 +491,17 @@ def _legal(outs: list[Out], place: int, message: Message) -> bool:
     """A system message stands behind a user turn or a provider's own result, and before an agent's turn or last."""
     if not place or _inside(outs, place, message):
         return False
-    before, last = outs[place - 1].head.role, outs[place - 1].parts[-1:]
-    heard = before == "user" or any(part.blocks[0].kind == "result" for part in last)
+    heard = outs[place - 1].head.role == "user" or _serves(outs[place - 1])
     return heard and (place == len(outs) or outs[place].head.role == "assistant")
 
 
 def _thinks(part: Part) -> bool:
     return part.blocks[0].kind == "thought" and not part.spoken
+
+
+def _serves(out: Out) -> bool:
+    """Whether a message ends with a result, as an agent's can only with a provider's own."""
+    return bool(out.parts) and out.parts[-1].blocks[0].kind == "result"
 
 
 def _read_model(name: str) -> str:

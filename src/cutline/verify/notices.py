@@ -169,11 +169,12 @@ def fillings(expected: Expected) -> dict[int, Addition]:
         if call.name in WRITERS and path:
             written[path] = call.seq
         result = call.partner
-        if result is None or history.flag(result):
+        if result is None:
             continue
         key = (call.name, address("", call.name, arguments(history, call)))
         if not history.result_text(result).startswith(STUBS):
-            whole[key] = call
+            if not history.flag(result):
+                whole[key] = call
             continue
         earlier = whole.get(key)
         if call.message < expected.seam or earlier is None or written.get(path, -1) > earlier.seq:

@@ -286,9 +286,7 @@ def _complete(links: Links, chain: list[int], leaf: int | None, ended: Ended) ->
     return Branch(tuple(chain), leaf, messages, results, tuple(unanswered), orphans, ended, missing, relinked)
 
 
-def _answer(
-    records: list[Record], found: list[int], made: list[int], call: int, on_chain: set[int]
-) -> int | None:
+def _answer(records: list[Record], found: list[int], made: list[int], call: int, on_chain: set[int]) -> int | None:
     """The record that answers a call, on the chain if one is; it may stand before its call in the file.
 
     Where an id was used again, a result belongs to the call that it hangs off, else to the last before it.

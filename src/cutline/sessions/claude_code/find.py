@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +18,7 @@ from ...errors import InputError
 from . import titles
 
 _EDGE = 1 << 16
-_LONGEST = 200  # the client shortens longer folder names and appends a hash
+_LONGEST = 200
 _TALK = re.compile(rb'"type"\s*:\s*"(?:user|assistant)"').search
 _SESSION = re.compile(rb'"sessionId"\s*:\s*"([^"\\]+)"').search
 
@@ -74,10 +73,26 @@ def projects() -> Path:
 def folder_name(cwd: str | os.PathLike[str]) -> str:
     """The name of a working directory's project folder: every character but a-z, A-Z, 0-9 is a dash.
 
-    As the client does it: of the real path, composed (NFC), by UTF-16 unit (an emoji gives two dashes).
+    As the client does it: of the real path, by UTF-16 unit (an emoji gives two dashes); of a longer name the
+    first 200 characters stay, with a hash of the path behind them.
     """
-    real = unicodedata.normalize("NFC", os.path.realpath(cwd))
-    return re.sub(r"[^A-Za-z0-9]", lambda found: "--" if ord(found[0]) > 0xFFFF else "-", real)
+    real = os.path.realpath(cwd)
+    name = re.sub(r"[^A-Za-z0-9]", lambda found: "--" if ord(found[0]) > 0xFFFF else "-", real)
+    return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}-{_hash(real)}"
+
+
+def _hash(path: str) -> str:
+    """The client's hash: h = 31 h + unit over the UTF-16 units, as a signed 32-bit number; its size in base 36."""
+    units = path.encode("utf-16-le", "surrogatepass")
+    value = 0
+    for low, high in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + 256 * high + low) & 0xFFFFFFFF
+    value = abs(value - (1 << 32) if value >> 31 else value)
+    digits = ""
+    while value:
+        value, digit = divmod(value, 36)
+        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
+    return digits or "0"
 
 
 def sessions(cwd: str | os.PathLike[str] | None = None) -> list[SessionFile]:
@@ -154,11 +169,7 @@ def _folders(cwd: str | os.PathLike[str] | None) -> Iterator[Path]:
         except OSError:
             return
     else:
-        name = folder_name(cwd)
-        if len(name) <= _LONGEST:
-            yield root / name
-        elif root.is_dir():
-            yield from sorted(root.glob(f"{name[:_LONGEST]}-*"))
+        yield root / folder_name(cwd)
 
 
 def _listed(folder: Path) -> Iterator[SessionFile]:

@@ -1,0 +1,645 @@
+"""The contract's rules as properties of generated histories, each a small function with its rule's number.
+
+The checks read both bodies with a slow parser of their own that keeps each literal as it is written. They know
+the rules and nothing of how the cut decides.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from json.decoder import JSONObject, scanstring  # type: ignore[attr-defined]
+from json.scanner import py_make_scanner  # type: ignore[attr-defined]
+from typing import Any
+
+import histories
+import pytest
+import validator
+from histories import History
+from hypothesis import event, example, given, settings
+from hypothesis import strategies as st
+
+import cutline
+from cutline import Cut, cut
+
+# ------------------------------------------------------------------------------- reading, with literals
+
+
+class Text(str):
+    """A decoded string that knows the inside of its literal."""
+
+    raw: str
+
+
+class Object(dict[str, Any]):
+    """A decoded object that knows its literal."""
+
+    raw: str
+
+
+def parse(body: bytes) -> Any:
+    """The value of a JSON text whose strings and objects know how they are written."""
+    source = body.decode("utf-8")
+    decoder = json.JSONDecoder()
+
+    def string(text: str, begin: int, strict: bool = True) -> tuple[Text, int]:
+        value, end = scanstring(text, begin, strict)
+        found = Text(value)
+        found.raw = text[begin : end - 1]
+        return found, end
+
+    def an_object(start: tuple[str, int], *rest: Any) -> tuple[Object, int]:
+        value, end = JSONObject(start, *rest)
+        found = Object(value)
+        found.raw = source[start[1] - 1 : end]
+        return found, end
+
+    decoder.parse_string, decoder.parse_object = string, an_object  # type: ignore[attr-defined]
+    decoder.scan_once = py_make_scanner(decoder)
+    return decoder.decode(source)
+
+
+Key = tuple[int, int]
+
+
+class Reading:
+    """A body that was read: its messages, their blocks, its pairs."""
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+        self.whole = parse(body)
+        self.messages: list[Object] = self.whole["messages"]
+
+    @cached_property
+    def thinking(self) -> str | None:
+        return (self.whole.get("thinking") or {}).get("type")
+
+    @cached_property
+    def blocks(self) -> dict[Key, Any]:
+        """Every block by its place; a string content is its one block."""
+        return {
+            (number, index): block
+            for number, message in enumerate(self.messages)
+            for index, block in enumerate([message["content"]] if isinstance(message["content"], str) else message["content"])
+        }
+
+    def type(self, key: Key) -> str:
+        block = self.blocks[key]
+        return "text" if isinstance(block, str) else block["type"]
+
+    def raw(self, key: Key) -> str:
+        block = self.blocks[key]
+        return f'"{block.raw}"' if isinstance(block, str) else str(block.raw)
+
+    def role(self, key: Key) -> str:
+        return str(self.messages[key[0]]["role"])
+
+    def is_thinking(self, key: Key) -> bool:
+        return self.type(key) in ("thinking", "redacted_thinking", "connector_text")
+
+    def narrated(self, key: Key) -> Text | None:
+        """The words of a narration block; None for any other block, and where there are none."""
+        if self.type(key) != "thinking":
+            return None
+        block = self.blocks[key]
+        if block.get("signature") != histories.NARRATION and self.thinking != "between_tools":
+            return None
+        words: Text = block["thinking"]
+        return words if words.strip() else None
+
+    def said(self, narration: str) -> list[tuple[str, Text]]:
+        """Every text with its role, in order; words of narration blocks are the agent's."""
+        found = []
+        for key, block in self.blocks.items():
+            if self.type(key) == "text":
+                found.append((self.role(key), block if isinstance(block, str) else block["text"]))
+            elif narration == "keep" and (words := self.narrated(key)) is not None:
+                found.append(("assistant", words))
+        return found
+
+    @cached_property
+    def pairs(self) -> dict[Key, Key]:
+        """Calls and their results: a client's in the user messages behind, a server's in the agent's own."""
+        found: dict[Key, Key] = {}
+        for key in self.blocks:
+            if not self.type(key).endswith("tool_use"):
+                continue
+            for other in self._answers(key):
+                if other not in found.values():
+                    found[key] = other
+                    break
+        return found
+
+    def _answers(self, key: Key) -> Iterator[Key]:
+        id = self.blocks[key]["id"]
+        left = False
+        for other in self.blocks:
+            if other <= key:
+                continue
+            role = self.role(other)
+            if self.type(key) != "tool_use":
+                if self.type(other).endswith("_tool_result") and self.blocks[other]["tool_use_id"] == id:
+                    yield other
+                continue
+            if role == "user":
+                left = True
+            elif role == "assistant" and left:
+                return
+            if role == "user" and self.type(other) == "tool_result" and self.blocks[other]["tool_use_id"] == id:
+                yield other
+
+    @cached_property
+    def checkpoints(self) -> list[Key]:
+        """The calls that were stored: answered, without an error, not refused."""
+        return [
+            key
+            for key, block in self.blocks.items()
+            if self.type(key) == "tool_use"
+            and block["name"] in histories.CHECKPOINTS
+            and key in self.pairs
+            and not self.blocks[self.pairs[key]].get("is_error")
+            and "checkpoint refused:" not in self.raw(self.pairs[key])
+        ]
+
+    @cached_property
+    def floor(self) -> Key:
+        """The last compaction: what stands before it is out of reach."""
+        return max((key for key in self.blocks if self.type(key) == "compaction"), default=(0, -1))
+
+
+@dataclass
+class Case:
+    """One body, what became of it, and the options that it was cut with."""
+
+    history: History
+    options: dict[str, Any]
+
+    @cached_property
+    def body(self) -> bytes:
+        return self.history.body
+
+    @cached_property
+    def done(self) -> Cut:
+        return cut(self.body, **self.options)
+
+    @cached_property
+    def plain(self) -> Cut:
+        """The same cut without notices."""
+        return cut(self.body, **{**self.options, "notice": False})
+
+    @cached_property
+    def before(self) -> Reading:
+        return Reading(self.body)
+
+    @cached_property
+    def after(self) -> Reading:
+        return Reading(self.plain.body)
+
+    @property
+    def narration(self) -> str:
+        return str(self.options.get("narration", "keep"))
+
+    @property
+    def seam(self) -> int:
+        assert self.plain.seam is not None
+        return self.plain.seam.message
+
+    @property
+    def seam_after(self) -> int:
+        """Index of the seam's message in the output: messages behind it neither come nor go."""
+        return len(self.after.messages) - (len(self.before.messages) - self.seam)
+
+
+# ---------------------------------------------------------------------------------------------- the rules
+
+
+def rule_1_every_word_stays_in_order_with_its_role(case: Case) -> None:
+    before, after = case.before.said(case.narration), case.after.said(case.narration)
+    join = case.options.get("join", "\n\n")
+    joiner = None if join is None else json.dumps(join)[1:-1]
+    blanks = _follow(before, after, joiner)
+    assert blanks is not None, "the texts of the output are not the texts of the input, joined"
+    assert blanks == sum(removed.why == "blank text" for removed in case.plain.removed)
+
+
+def _follow(before: list[tuple[str, Text]], after: list[tuple[str, Text]], joiner: str | None) -> int | None:
+    """How many blank texts left, if the output's texts are the input's in order; else None."""
+    states = {(0, 0, 0): 0}  # (texts of the input used, text of the output, offset in it): blanks so far
+    while states:
+        ahead: dict[tuple[int, int, int], int] = {}
+        for (used, at, offset), blanks in states.items():
+            if used == len(before):
+                if at == len(after):
+                    return blanks
+                continue
+            role, words = before[used]
+            if not words.strip():
+                ahead[used + 1, at, offset] = blanks + 1
+            if at == len(after) or after[at][0] != role or not after[at][1].raw.startswith(words.raw, offset):
+                continue
+            end = offset + len(words.raw)
+            if end == len(after[at][1].raw):
+                ahead[used + 1, at + 1, 0] = blanks
+            if joiner is not None and role == "assistant" and after[at][1].raw.startswith(joiner, end):
+                ahead[used + 1, at, end + len(joiner)] = blanks
+        states = ahead
+    return None
+
+
+def rule_2_only_notices_are_added_and_only_to_results(case: Case) -> None:
+    body = case.done.body
+    for notice in reversed(case.done.notices):
+        result = case.before.blocks[notice.place]
+        assert result["type"] == "tool_result"
+        body = body[: notice.start] + body[notice.end :]
+    assert body == case.plain.body
+    assert not case.plain.notices
+    if case.options.get("notice", True):
+        stored = {case.before.pairs[key] for key in case.before.checkpoints}
+        for notice in case.done.notices:
+            added = case.done.body[notice.start : notice.end]
+            assert added.isascii() or notice.kind == "fill"
+            assert b"[cutline]" in added
+            assert (tuple(notice.place) in stored) == (notice.kind == "notice")
+    else:
+        assert case.done.body == case.plain.body
+
+
+def rule_2_every_block_that_is_no_text_is_one_of_the_input(case: Case) -> None:
+    ours = iter([(case.before.role(key), case.before.raw(key)) for key in case.before.blocks])
+    for key in case.after.blocks:
+        if case.after.type(key) != "text":
+            wanted = (case.after.role(key), case.after.raw(key))
+            assert any(wanted == found for found in ours), wanted
+
+
+def rule_2_a_text_without_joins_keeps_its_literal(case: Case) -> None:
+    literals = {case.before.raw(key) for key in case.before.blocks}
+    whole = {case.before.raw(key) for key in case.before.blocks if not isinstance(case.before.blocks[key], str)}
+    inside = {words.raw for _, words in case.before.said("keep")}
+    for key, block in case.after.blocks.items():
+        if isinstance(block, Object) and block["type"] == "text" and set(block) - {"type", "text", "cache_control"}:
+            assert case.after.raw(key) in whole, "a text with members of its own is never joined"
+        elif case.after.raw(key) in literals:
+            assert (block if isinstance(block, str) else block["text"]).raw in inside
+
+
+def rule_3_from_the_checkpoint_turn_on_nothing_changes(case: Case) -> None:
+    before, after = case.before, case.after
+    for number in range(case.seam, len(before.messages)):
+        there = case.seam_after + number - case.seam
+        one = [key for key in before.blocks if key[0] == number]
+        two = [after.raw(key) for key in after.blocks if key[0] == there]
+        if two == [before.raw(key) for key in one]:
+            assert after.messages[there].raw == before.messages[number].raw
+            continue
+        kept = [before.raw(key) for key in one if not before.is_thinking(key)]
+        if number > case.seam or _turn_thinking_goes(case):
+            # Thinking left: words of narration stand in its place.
+            at = iter(two)
+            assert all(raw in at for raw in kept)
+            gone = [key for key in one if before.is_thinking(key) and before.raw(key) not in two]
+            spoken = [key for key in gone if case.narration == "keep" and before.narrated(key) is not None]
+            assert len(two) == len(one) - len(gone) + len(spoken)
+        else:
+            lead = 0
+            while lead < len(one) and before.is_thinking(one[lead]):
+                lead += 1
+            own = [before.raw(key) for key in one]
+            assert two[:lead] == own[:lead] and two[len(two) - len(own) + lead :] == own[lead:]
+            moved = [key for key in after.blocks if key[0] == there][lead : len(two) - len(own) + lead]
+            assert lead and all(not after.is_thinking(key) for key in moved)
+
+
+def rule_4_nothing_of_the_worlds_stays_without_a_reason(case: Case) -> None:
+    after, kept = case.after, case.options.get("keep_tools", ())
+    todos = 0
+    for key, block in after.blocks.items():
+        if not after.floor < key or key[0] >= case.seam_after:
+            continue
+        kind = after.type(key)
+        if kind.endswith("tool_result"):
+            assert key in after.pairs.values(), "a result without its call"
+        if not kind.endswith("tool_use"):
+            continue
+        assert key in after.pairs, "a call without its result"
+        name, answer = block["name"], after.raw(after.pairs[key])
+        todos += name == "TodoWrite"
+        assert (
+            name in (*histories.SPEECH, *histories.INSTRUCTIONS, *kept, "TodoWrite", "mcp__cutline__say")
+            or (kind == "server_tool_use" and name.startswith("tool_search_tool"))
+            or key in after.checkpoints
+            or "tool_reference" in answer
+            or histories.REFUSAL in after.blocks[after.pairs[key]].get("content", "")
+            or "[Request interrupted by user" in answer
+        ), f"{name} stayed"
+    if "TodoWrite" not in kept:
+        assert todos <= 1 + len({key[0] for key in case.before.checkpoints if key[0] < case.seam})
+
+
+def rule_4_what_has_a_reason_stays(case: Case) -> None:
+    before, kept = case.before, case.options.get("keep_tools", ())
+    here = {after for after in map(case.after.raw, case.after.blocks)}
+    for key, block in before.blocks.items():
+        kind = before.type(key)
+        if kind in ("image", "document", "fallback", "compaction", "tool_addition"):
+            assert before.raw(key) in here
+        if not kind.endswith("tool_use") or key not in before.pairs:
+            continue
+        answer = before.blocks[before.pairs[key]]
+        content = answer.get("content", "")
+        if (
+            block["name"] in (*histories.SPEECH, *histories.INSTRUCTIONS, *kept, "mcp__cutline__say")
+            or key in before.checkpoints
+            or (isinstance(content, str) and content.startswith(("[Request interrupted", histories.REFUSAL)))
+            or (isinstance(content, list) and any(item["type"] == "tool_reference" for item in content))
+        ):
+            assert before.raw(key) in here and before.raw(before.pairs[key]) in here, block["name"]
+    begin = max((before.pairs[key][0] for key in before.checkpoints if before.pairs[key][0] < case.seam), default=-1)
+    lists = [k for k in before.pairs if before.blocks[k]["name"] == "TodoWrite" and begin < k[0] < case.seam and k > before.floor]
+    if lists:
+        assert before.raw(lists[-1]) in here
+
+
+def rule_5_a_valid_body_stays_valid(case: Case) -> None:
+    for done in (case.done, case.plain):
+        assert validator.faults(done.body) == []
+        assert validator.faults_of_a_cut(case.body, done.body) == []
+
+
+def rule_5_broken_pairs_before_the_seam_heal(case: Case) -> None:
+    floor = case.before.floor[0]
+    for fault in validator.calls_are_answered(case.after.whole):
+        number = int(fault.partition("messages.")[2].partition(":")[0])
+        assert number >= case.seam_after or number <= floor, fault
+
+
+def rule_6_the_same_again(case: Case) -> None:
+    again = cut(bytes(bytearray(case.body)), **case.options)
+    assert (again.body, again.notices, again.removed) == (case.done.body, case.done.notices, case.done.removed)
+
+
+def rule_6_a_second_cut_finds_nothing(case: Case) -> None:
+    for done, options in ((case.done, case.options), (case.plain, {**case.options, "notice": False})):
+        again = cut(done.body, **options)
+        assert not again.changed and again.body is done.body and again.reason
+
+
+def rule_6_what_was_sent_before_the_seam_stays_as_it_grows(case: Case) -> None:
+    now = json.loads(case.done.body)["messages"][: case.seam_after]
+    whole = json.loads(case.done.body)["messages"]
+    for later in case.history.grown():
+        done = cut(later.body, **case.options)
+        assert done.changed and done.seam is not None
+        then = json.loads(done.body)["messages"]
+        assert [_bare(message) for message in then[: len(now)]] == [_bare(message) for message in now]
+        if done.seam.message == case.seam:
+            assert [_bare(message) for message in then[: len(whole)]] == [_bare(message) for message in whole]
+
+
+def _bare(message: dict[str, Any]) -> dict[str, Any]:
+    """A message as the cache compares it: without marks, a string as its one text."""
+    content = message["content"]
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return {**message, "content": [{k: v for k, v in block.items() if k != "cache_control"} for block in blocks]}
+
+
+def rule_7_no_thinking_before_the_seam(case: Case) -> None:
+    for key in case.after.blocks:
+        if case.after.floor < key and key[0] < case.seam_after:
+            assert not case.after.is_thinking(key)
+
+
+def rule_7_the_turns_thinking(case: Case) -> None:
+    assert case.plain.seam is not None and case.plain.seam.call is not None
+    turn = range(case.seam, case.plain.seam.call.message + 1)
+    stays = not _turn_thinking_goes(case)
+    here = [case.after.raw(key) for key in case.after.blocks]
+    for key in case.before.blocks:
+        if case.before.is_thinking(key) and key[0] in turn:
+            there = case.seam_after + key[0] - case.seam
+            found = any(case.after.is_thinking(other) for other in case.after.blocks if other[0] == there)
+            assert found == stays
+        elif case.before.is_thinking(key) and key[0] > turn[-1]:
+            assert case.before.raw(key) in here
+
+
+def _turn_thinking_goes(case: Case) -> bool:
+    return case.before.thinking != "enabled" or validator.binds(case.before.whole.get("model"))
+
+
+def rule_8_the_unknown_stays_and_is_reported(case: Case) -> None:
+    unknown = [key for key in case.before.blocks if case.before.type(key) in ("hologram", "aura")]
+    kept = [key for key in case.after.blocks if case.after.type(key) in ("hologram", "aura")]
+    assert [case.before.raw(key) for key in unknown] == [case.after.raw(key) for key in kept]
+    reported = {tuple(place): kind for kind, place in case.plain.kept_unknown}
+    for key in unknown:
+        if case.before.floor < key and key[0] < case.seam:
+            assert reported[key] == case.before.type(key)
+
+
+def rule_8_unchanged_is_the_very_same_object(case: Case) -> None:
+    if not case.done.changed:
+        assert case.done.body is case.body and case.done.reason
+        assert not case.done.removed and not case.done.notices
+    else:
+        assert not case.done.reason and case.done.body != case.body
+
+
+def rule_9_the_proof_agrees(case: Case) -> None:
+    if importlib.util.find_spec("cutline.verify") is None:
+        return
+    verify = importlib.import_module("cutline.verify").verify
+    assert verify(case.body, case.done.body, **case.options).unchanged != case.done.changed
+    verify(case.body, case.plain.body, **{**case.options, "notice": False})
+
+
+def rule_10_the_memo_cuts_as_the_cut(case: Case) -> None:
+    if importlib.util.find_spec("cutline.memo") is None:
+        return
+    memo = importlib.import_module("cutline.memo").Memo()
+    for history in (case.history, case.history, *case.history.grown()):
+        body = history.body
+        found, wanted = memo.cut(body, **case.options), cut(body, **case.options)
+        assert (found.body, found.changed, found.notices, found.seam) == (
+            wanted.body,
+            wanted.changed,
+            wanted.notices,
+            wanted.seam,
+        )
+
+
+def the_other_members_are_untouched(case: Case) -> None:
+    one, two = case.before.whole, case.after.whole
+    assert list(one) == list(two)
+    for key in one:
+        if key != "messages":
+            assert one[key] == two[key]
+    head = case.body.index(b'"messages"')
+    assert case.plain.body[:head] == case.body[:head]
+
+
+def the_wrappers_are_the_inputs(case: Case) -> None:
+    """Members of messages other than their content: each output message has those of an input message."""
+    wrappers = [{k: v for k, v in message.items() if k != "content"} for message in case.before.messages]
+    for message in case.after.messages:
+        assert {k: v for k, v in message.items() if k != "content"} in wrappers
+
+
+# ------------------------------------------------------------------------------------------------ the tests
+
+Rule = Callable[[Case], None]
+ALWAYS: tuple[Rule, ...] = (
+    rule_6_the_same_again,
+    rule_8_unchanged_is_the_very_same_object,
+    rule_9_the_proof_agrees,
+)
+OF_A_CUT: tuple[Rule, ...] = (
+    rule_1_every_word_stays_in_order_with_its_role,
+    rule_2_every_block_that_is_no_text_is_one_of_the_input,
+    rule_2_a_text_without_joins_keeps_its_literal,
+    rule_4_nothing_of_the_worlds_stays_without_a_reason,
+    rule_7_no_thinking_before_the_seam,
+    rule_8_the_unknown_stays_and_is_reported,
+    the_other_members_are_untouched,
+    the_wrappers_are_the_inputs,
+)
+OF_A_SEAM: tuple[Rule, ...] = (
+    rule_2_only_notices_are_added_and_only_to_results,
+    rule_3_from_the_checkpoint_turn_on_nothing_changes,
+    rule_6_a_second_cut_finds_nothing,
+    rule_7_the_turns_thinking,
+)
+OPTIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "join": st.sampled_from((None, "", "\n\n", ' "ü" ')),
+        "notice": st.booleans(),
+        "trace": st.sampled_from(("holes", "none", "all")),
+        "keep_tools": st.sampled_from(((), ("Grep",), ("Bash", "wetter_für_morgen"))),
+        "narration": st.sampled_from(("keep", "drop")),
+    },
+)
+PLACES = st.sampled_from(("last", "end", "human:1", "human:2", "human:3")) | st.integers(0, 12)
+
+
+def hold(case: Case, *rules: Rule) -> None:
+    for rule in rules:
+        rule(case)
+
+
+def valid(history: History, options: dict[str, Any]) -> None:
+    case = Case(history, options)
+    assert validator.faults(case.body) == [], "the strategy drew a body that a provider refuses"
+    event(f"changed: {case.done.changed}")
+    hold(case, *ALWAYS)
+    if case.done.changed:
+        hold(case, *OF_A_CUT, *OF_A_SEAM, rule_4_what_has_a_reason_stays, rule_5_a_valid_body_stays_valid)
+        assert len(case.done.body) <= len(case.body) or case.done.notices
+
+
+def growing(history: History, options: dict[str, Any]) -> None:
+    case = Case(history, options)
+    for later in history.grown():
+        assert validator.faults(later.body) == [], "the strategy drew a body that a provider refuses"
+    if case.done.changed:
+        rule_6_what_was_sent_before_the_seam_stays_as_it_grows(case)
+    rule_10_the_memo_cuts_as_the_cut(case)
+
+
+def refused(history: History, options: dict[str, Any]) -> None:
+    case = Case(history, options)
+    event(f"changed: {case.done.changed}, valid: {not validator.faults(case.body)}")
+    hold(case, *ALWAYS)
+    if case.done.changed:
+        hold(case, *OF_A_CUT, *OF_A_SEAM, rule_5_broken_pairs_before_the_seam_heal)
+
+
+def late(history: History, options: dict[str, Any], at: int | str) -> None:
+    case = Case(history, {**options, "at": at})
+    event(f"changed: {case.done.changed}")
+    hold(case, *ALWAYS)
+    assert not case.done.notices
+    if case.done.changed:
+        hold(case, *OF_A_CUT)
+        for fault in validator.faults(case.done.body):
+            # A late cut can't know which thinking the open turn would have to begin with.
+            assert "must start with a thinking block" in fault or fault in validator.faults(case.body)
+
+
+@given(histories.histories(), OPTIONS)
+def test_a_valid_history_is_cut_by_the_rules(history: History, options: dict[str, Any]) -> None:
+    valid(history, options)
+
+
+@given(histories.histories(grows=True), OPTIONS)
+def test_a_growing_history_keeps_its_beginning(history: History, options: dict[str, Any]) -> None:
+    growing(history, options)
+
+
+@given(histories.broken(), OPTIONS)
+def test_a_broken_history_is_cut_or_left_and_nothing_is_lost(history: History, options: dict[str, Any]) -> None:
+    refused(history, options)
+
+
+@given(histories.histories() | histories.histories(checkpoints=False), OPTIONS, PLACES)
+def test_a_cut_at_a_place_keeps_the_rules(history: History, options: dict[str, Any], at: int | str) -> None:
+    late(history, options, at)
+
+
+@given(histories.histories(checkpoints=False), OPTIONS)
+def test_without_a_checkpoint_nothing_is_cut(history: History, options: dict[str, Any]) -> None:
+    body = history.body
+    done = cut(body, **options)
+    assert done.body is body and not done.changed and done.reason
+
+
+@given(histories.histories())
+def test_a_spelling_changes_no_decision(history: History) -> None:
+    """The same history in ASCII escapes and in UTF-8: the same blocks leave, under the same addresses."""
+    one, two = (
+        cut(History(history.messages, history.members, histories.Style(ascii=ascii)).body, trace="none")
+        for ascii in (True, False)
+    )
+    assert one.seam == two.seam
+    assert [(r.kind, r.why, r.tool, r.address, r.place) for r in one.removed] == [
+        (r.kind, r.why, r.tool, r.address, r.place) for r in two.removed
+    ]
+
+
+MANY = settings(settings.get_profile("slow"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@MANY
+@given(histories.histories(), OPTIONS)
+def test_ten_thousand_valid_histories(history: History, options: dict[str, Any]) -> None:
+    valid(history, options)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@MANY
+@given(histories.histories(grows=True), OPTIONS)
+def test_ten_thousand_growing_histories(history: History, options: dict[str, Any]) -> None:
+    growing(history, options)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@MANY
+@given(histories.broken(), OPTIONS)
+def test_ten_thousand_broken_histories(history: History, options: dict[str, Any]) -> None:
+    refused(history, options)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@MANY
+@given(histories.histories() | histories.histories(checkpoints=False), OPTIONS, PLACES)
+def test_ten_thousand_late_cuts(history: History, options: dict[str, Any], at: int | str) -> None:
+    late(history, options, at)
