@@ -3,10 +3,12 @@
     uv run python benchmarks/measure_sessions.py [FOLDER]
 
 Every session is read, cut as `cutline cut` would (no checkpoint: before the last human turn, else at the end),
-proven, and measured; nothing is written. Sessions are lettered, not named.
+proven, and measured; nothing is written. Sessions are lettered, not named. The last column is for a warm cache:
+as if the cut were made right after the last request.
 """
 
 import sys
+from datetime import datetime
 from pathlib import Path
 
 from cutline.errors import CutlineError
@@ -24,7 +26,8 @@ def main() -> None:
     for path in sorted(folder.rglob("*.jsonl")):
         try:
             session = open_session(path)
-            found = prospect(session)
+            last = session.history.requests[-1].timestamp if session.history.requests else None
+            found = prospect(session, now=datetime.fromisoformat(last) if last else None)
         except CutlineError:
             continue
         if path.name.startswith("agent-") or found.report.before.bytes < 100_000:

@@ -232,6 +232,20 @@ def test_every_number_that_the_agent_states_has_been_shown_to_it_before(body: di
     assert checked > 60, "the check has looked at something"
 
 
+def test_every_count_that_the_agent_repeats_stands_word_for_word_in_a_result_before(body: dict[str, Any]) -> None:
+    results = ""
+    repeated = 0
+    for message in body["messages"]:
+        if message["role"] == "user":
+            results += "\n".join(result["content"] for result in of(message, "tool_result"))
+            continue
+        for sentence in statements(said(message)):
+            for count in re.findall(r"[\d,]+ of \d+ (?:days|refunds)|[\d,]+ (?:tests|amounts), \d+ \w+", sentence):
+                assert count in results
+                repeated += 1
+    assert repeated >= 10
+
+
 def test_every_phrase_that_the_agent_quotes_stands_in_what_it_has_seen(body: dict[str, Any]) -> None:
     seen = ""
     checked = 0
@@ -268,7 +282,7 @@ class Month(NamedTuple):
     days: int
     refunds: dict[str, int]
     stray: int
-    halves: int
+    halves: dict[str, int]
     lines: int
 
 
@@ -285,7 +299,8 @@ def month(folder: Path) -> Month:
     percents = dict(row.split(",") for row in (folder.parent / "cafes.csv").read_text().splitlines()[1:])
     off: dict[str, int] = {}
     refunds: dict[str, int] = {}
-    stray = halves = 0
+    halves: dict[str, int] = {}
+    stray = 0
     rows = [row.split(",") for row in (folder / "receipts.csv").read_text().splitlines()[1:]]
     for day, _, kind, _, cafe, _, _, listed, rate in rows:
         cents = int(Fraction(listed) * 100)
@@ -294,7 +309,7 @@ def month(folder: Path) -> Month:
             net, tax = charged(cents, int(percents[cafe]), int(rate))
             left = sum(charged(-cents, int(percents[cafe]), int(rate))) + net + tax
             stray += left != 0
-            halves += Fraction(net * int(rate), 100) % 1 == Fraction(1, 2)
+            halves[day] = halves.get(day, 0) + (Fraction(net * int(rate), 100) % 1 == Fraction(1, 2))
             off[day] = off.get(day, 0) + left
     days = len((folder / "bank.csv").read_text().splitlines()) - 1
     return Month({day: cents for day, cents in off.items() if cents}, days, refunds, stray, halves, len(rows))
@@ -303,24 +318,27 @@ def month(folder: Path) -> Month:
 def test_the_story_is_true_by_a_count_that_shares_no_code_with_it(demo: Demo, body: dict[str, Any]) -> None:
     told = "\n".join(said(message) for message in body["messages"] if message["role"] == "assistant")
     march, february = month(demo.project / "data/march"), month(demo.project / "data/february")
-    cents = sum(march.off.values())
+    cents, halves, refunds = (sum(days.values()) for days in (march.off, march.halves, march.refunds))
+    clean = {day: count for day, count in march.refunds.items() if day not in march.off}
     assert all(left > 0 for left in march.off.values()), "the till always says more than the bank"
     assert set(march.off) < set(march.refunds), "a refund is needed for the fault, and not enough for it"
     for claim in (
         f"{len(march.off)} of {march.days} days are off, {cents / 100} in all, from 0.01 on the 9th",
         f"{len(march.refunds)} days have refunds, and all {len(march.off)} bad days are among them",
-        f"{march.stray} of {sum(march.refunds.values())} refunds don't undo their own sale",
+        f"{march.stray} of {refunds} refunds don't undo their own sale",
         f"and what they leave is {cents} cents, the whole difference",
-        f"half cents of tax explain {march.halves} of the {cents} cents, {cents - march.halves} remain",
-        f"{march.halves} of {sum(march.refunds.values())} refunds, the same {march.halves}",
+        f"half cents of tax explain {halves} of the {cents} cents, {cents - halves} remain",
+        f"{halves} of {refunds} refunds, the same {halves}",
         f"called {march.lines} times each, once for every line",
         f"{len(february.off)} days were off, {sum(february.off.values())} cents in all",
+        f"The 14th is odd: {march.refunds['2026-03-14']} refunds, and 0.0{march.off['2026-03-14']} off",
+        f"On the 19th they explain {march.halves['2026-03-19']} of {march.off['2026-03-19']}, "
+        f"on the 14th {march.halves['2026-03-14']} of {march.off['2026-03-14']}",
+        "the 4th ({} refunds), the 13th ({}) and the 31st ({})".format(*clean.values()),
     ):
         assert claim in told
+    assert [day[-2:] for day in clean] == ["04", "13", "31"], "the three days that have refunds and close"
     assert march.off["2026-03-09"] == min(march.off.values()) and march.off["2026-03-16"] == max(march.off.values())
-    assert (march.refunds["2026-03-14"], march.off["2026-03-14"]) == (2, 4)
-    clean = {day[-2:]: count for day, count in march.refunds.items() if day not in march.off}
-    assert clean == {"04": 2, "13": 1, "31": 2}, "the three days that have refunds and close"
 
 
 def test_the_agent_admits_its_wrong_turn_and_takes_it_back(steps: list[Step], demo: Demo) -> None:

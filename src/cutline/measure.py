@@ -8,7 +8,7 @@ provider's where a caller has them, else an estimate, and every figure says whic
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from . import narration, spans
@@ -205,14 +205,11 @@ def measure(
         return WireReport(first)
     other = wire.read(after)
     if tokens is not None and first.weighed:
-        # What was counted for the whole, and the session's own slope for what is no longer there.
+        # What was counted is shared out: the client's own part stays, the history's goes with its bytes.
         second = _shape(other, fit, None)
-        gone = first.weighed - second.weighed
-        source: Source = "calibrated" if fit.source != "estimated" else "estimated"
-        left = max(0, tokens - round(gone * fit.per_byte))
-        second = Shape(
-            second.bytes, second.messages, second.rows, second.said, second.weighed, left, source
-        )
+        harness = min(fit.harness, tokens)
+        left = harness + round((tokens - harness) * second.weighed / first.weighed)
+        second = replace(second, tokens=left, source="estimated" if fit.source == "estimated" else "calibrated")
     else:
         second = _shape(other, fit, None)
     return WireReport(first, second, _kept(request, other))

@@ -112,8 +112,16 @@ completely success successful successfully close closely call called
 
 
 class _Clause(NamedTuple):
-    """One clause: its text (of an announcement what stands behind its verb), and what it says."""
+    """One clause, and what it says.
 
+    Attributes:
+        whole: the clause.
+        text: what counts of it: of an announcement what stands behind its verb.
+        plan: it only announces.
+        words, names: the content words and the specifics of `text`.
+    """
+
+    whole: str
     text: str
     plan: bool
     words: frozenset[str]
@@ -122,20 +130,23 @@ class _Clause(NamedTuple):
 
 @lru_cache(maxsize=8)  # a text stands after one batch of calls and before the next, for each of their calls
 def _clauses(text: str) -> tuple[_Clause, ...]:
-    found = []
-    for clause in _CLAUSE.split(text):
-        if clause and not clause.isspace():
-            plan = _PLAN.match(clause)
-            found.append(_clause(clause[plan.end() :] if plan else clause, plan is not None))
-    return tuple(found)
+    plain = text if text.isascii() else text.translate(_TICKS)
+    return tuple(_clause(clause) for clause in _CLAUSE.split(plain) if clause and not clause.isspace())
 
 
-def _clause(text: str, plan: bool) -> _Clause:
-    names = specifics(text)
-    words = _content(text)
-    return _Clause(text, plan, words - _content(" ".join(names)) if names else words, names)
+def _clause(whole: str) -> _Clause:
+    plan = _PLAN.match(whole)
+    text = whole[plan.end() :] if plan else whole
+    return _Clause(whole, text, plan is not None, *_said(text))
 
 
+def _said(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Content words and specifics of a text; the words inside a specific are no words of their own."""
+    names, words = specifics(text), _content(text)
+    return (words - _content(" ".join(names)) if names else words), names
+
+
+@lru_cache(maxsize=4_096)
 def _stem(word: str) -> str:
     """Roughly the stem of an English word: "failures" and "failure", "caching" and "cache" meet in it."""
     if len(word) > 3 and word[-1] == "s" and word[-2] not in "su":
@@ -159,30 +170,28 @@ _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _PLAIN_FILES = frozenset(("index", "main", "tests", "utils", "files", "types", "config", "common", "helper"))
 _GIT = ("commit", "push", "pull", "fetch", "merge", "rebase", "diff", "stash", "clone", "checkout")
 _DEEDS = tuple(
-    (re.compile(done, re.I), re.compile(rf"\b(?:re-?)?(?:{said})\b", re.I))
-    for done, said in (
-        (r"test|spec\b|jest|mocha|\btox\b|\bnox\b", r"test\w*|suites?|specs?"),
-        (r"build|compile|\btsc\b|\bmake\b|cargo check|go vet|javac|gcc", r"build\w*|built|compil\w*"),
-        (r"\btsc\b|mypy|pyright|type-?check", r"types?|type-?check\w*"),
-        (r"lint|ruff|clippy|credo|flake8|\bvet\b", r"lint\w*|ruff|clippy|credo|flake8|vet"),
-        (r"format|\bfmt\b|prettier|\bblack\b", r"format\w*|fmt|prettier"),
-        (r"install|npm ci\b|uv sync", r"install\w*|dependenc\w+"),
-        (r"\bgit\b.*\blog\b", r"history|git log|recent commits?"),
-        (r"\bgit\b.*\bstatus\b", r"status|(?:working )?tree"),
-        (r"bench", r"bench\w*"),
-        (r"curl|wget", r"curl|requests?|endpoints?"),
-        (r"deploy", r"deploy\w*"),
-        *((rf"\bgit\b.*\b{verb}\b", rf"{verb.removesuffix('e')}\w*") for verb in _GIT),
+    (head, done, re.compile(rf"\b(?:re-?)?(?:{said})\b", re.I))
+    for head, done, said in (
+        ("", ("test", "spec ", "jest", "mocha", "tox", "nox"), r"test\w*|suites?|specs?"),
+        ("", ("build", "compile", "tsc", "make", "cargo check", "go vet", "gcc"), r"build\w*|built|compil\w*"),
+        ("", ("tsc", "mypy", "pyright", "typecheck", "type-check"), r"types?|type-?check\w*"),
+        ("", ("lint", "ruff", "clippy", "credo", "flake8", "vet "), r"lint\w*|ruff|clippy|credo|flake8|vet"),
+        ("", ("format", "fmt", "prettier", "black"), r"format\w*|fmt|prettier"),
+        ("", ("install", "npm ci", "uv sync"), r"install\w*|dependenc\w+"),
+        ("", ("bench",), r"bench\w*"),
+        ("", ("curl", "wget"), r"curl|requests?|endpoints?"),
+        ("", ("deploy",), r"deploy\w*"),
+        ("git", (" log",), r"history|git log|recent commits?"),
+        ("git", (" status",), r"status|(?:working )?tree"),
+        *(("git", (f" {verb}",), rf"{verb.removesuffix('e')}\w*") for verb in _GIT),
     )
 )
 """Deeds that a command is known by: "run the suite" names `pytest`."""
 _COMMANDING = re.compile(rb'"(?:command|cmd|script)"|\A\s*[^{\s]')
-_CHANGING = re.compile(
-    rb'"(?:old_string|oldText|new_string|newText|new_str|file_text|edits|content|patchText|patch)"\s*:'
-    rb"|\*\*\* Begin Patch|sed -i|(?:cat|tee) >|git commit|git apply"
+_CHANGING = (
+    *(b'"old_string"', b'"oldText"', b'"new_str"', b'"file_text"', b'"edits"', b'"content"', b'"patch'),
+    *(b"*** Begin Patch", b"sed -i", b"cat >", b"tee ", b"git commit", b"git apply"),
 )
-
-_LISTING = re.compile(rb'"(?:todos|plan)"')
 
 
 class _Names(NamedTuple):
@@ -198,7 +207,7 @@ class _Names(NamedTuple):
     def within(self, clauses: Iterable[_Clause]) -> bool:
         """Whether clauses name the call's target."""
         for clause in clauses:
-            if any(deed.search(clause.text) for deed in self.deeds):
+            if any(deed.search(clause.whole) for deed in self.deeds):
                 return True
             if any(len(name) > 2 and _stands(name, self.text) for name in clause.names):
                 return True
@@ -225,9 +234,11 @@ def _names(call: ToolCall) -> _Names:
         words |= _content(" ".join(flat(value.get(key))[:300] for key in ("description", "subject", "query")))
     deeds: tuple[re.Pattern[str], ...] = ()
     if _COMMANDING.search(call.arguments, 0, 4_000):
-        deeds = tuple(said for done, said in _DEEDS if done.search(about[:600]))
+        line = about[:600].lower()
+        deeds = tuple(said for head, done, said in _DEEDS if head in line and any(word in line for word in done))
     text = "\n".join([about, *(text[:3_000] for text in texts(value))])[:16_000].replace("\\", "")
-    changing = _CHANGING.search(call.arguments) is not None and not _LISTING.search(call.arguments, 0, 200)
+    # A to-do list has contents too, but changes nothing.
+    changing = any(mark in call.arguments for mark in _CHANGING) and b'"todos"' not in call.arguments[:200]
     return _Names(text, tuple(files), words, deeds, changing)
 
 
@@ -287,10 +298,10 @@ def judge(call: ToolCall, before: str, after: str) -> Verdict:
     names = _names(call)
     intent = outcome = False
     if told:
-        said = _clauses(before[-_MOST_WORDS:].translate(_TICKS))
+        said = _clauses(before[-_MOST_WORDS:])
         intent = names.within(said) and _reasoned(said, names)
     if answered:
-        outcome = _answered(_clauses(after[:_MOST_WORDS].translate(_TICKS)), names, call)
+        outcome = _answered(_clauses(after[:_MOST_WORDS]), names, call)
     return Verdict(intent, outcome)
 
 
@@ -299,38 +310,37 @@ def _reasoned(clauses: Iterable[_Clause], names: _Names | None = None) -> bool:
     for clause in clauses:
         strong = _STRONG.search(clause.text)
         if not clause.plan:
-            if _weight(clause, names) >= (2 if strong else 3):
+            if _weight(clause.words, clause.names, names) >= (2 if strong else 3):
                 return True
             continue
         # The change that an edit is to make is what the call was for.
-        if names and names.changing and _weight(clause, names) >= 2:
+        if names and names.changing and _weight(clause.words, clause.names, names) >= 2:
             return True
-        if strong and _weight(_clause(clause.text[strong.end() :], True), names) >= 1:
+        if strong and _weight(*_said(clause.text[strong.end() :]), names) >= 1:
             return True
         weak = _WEAK.search(clause.text)
-        if weak and _weight(_clause(clause.text[weak.end() :], True), names) >= 2:
+        if weak and _weight(*_said(clause.text[weak.end() :]), names) >= 2:
             return True
     return False
 
 
-def _weight(clause: _Clause, names: _Names | None) -> int:
-    """How much a clause says: its content words and its specifics, without the target's."""
+def _weight(words: frozenset[str], specific: frozenset[str], names: _Names | None) -> int:
+    """How much is said: content words and specifics, without the target's own."""
     if names is None:
-        return len(clause.words) + len(clause.names)
-    words = (clause.words - names.words).difference(*names.files)
-    return len(words) + sum(
-        not _stands(name, names.text) and frozenset((_stem(name.lower()),)) not in names.files
-        for name in clause.names
-    )
+        return len(words) + len(specific)
+    new = [
+        name
+        for name in specific
+        if not _stands(name, names.text) and frozenset((_stem(name.lower()),)) not in names.files
+    ]
+    return len((words - names.words).difference(*names.files)) + len(new)
 
 
 # Outcomes
 
 _QUOTED = re.compile(r"`([^`\n]{4,120})`|\"([^\"\n]{4,120})\"")
 _DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_COUNT = re.compile(
-    rf"(?<![\w.#/-])(no|{'|'.join(_DIGITS)}|\d{{1,3}})\s+([a-z][\w-]*)(?:\s+([a-z]{{4,}}))?", re.I
-)
+_COUNT = re.compile(rf"(?<![\w.#/-])(no|{'|'.join(_DIGITS)}|\d{{1,3}})\s+([a-z][\w-]*)(?:\s+([a-z]{{4,}}))?", re.I)
 _LINE = re.compile(r"\blines? #?(\d{1,4})\b", re.I)
 _COUNTED = frozenset(("test", "error", "file", "issue", "problem", "result", "pass", "step", "task", "call"))
 _NUMBER = re.compile(r"(\d[\d,]*)(\.\d+)?(k|m|b|kb|mb|gb|ms|s|%)?", re.I)
@@ -387,7 +397,8 @@ def _answered(clauses: Iterable[_Clause], names: _Names, call: ToolCall) -> bool
         if not clause.plan:
             said.append(clause)
         elif strong := _STRONG.search(clause.text):
-            said.append(_clause(clause.text[strong.end() :], False))
+            reason = clause.text[strong.end() :]
+            said.append(_Clause(reason, reason, False, *_said(reason)))
     if call.result is None:
         return any(_BAD.search(clause.text) for clause in said)
     if any(_carries(clause, names, call.result) for clause in said):
@@ -548,7 +559,7 @@ def review(events: Sequence[Event]) -> Narration:
     ritual = 0
     for batch in _batches(events):
         before, after = _words(reversed(batch.before)), _words(batch.after)
-        if batch.calls and before and not _reasoned(_clauses(before[-_MOST_WORDS:].translate(_TICKS))):
+        if batch.calls and before and not _reasoned(_clauses(before[-_MOST_WORDS:])):
             ritual += 1
         verdicts += [(call.name, judge(call, before, after)) for call in batch.calls]
     by_tool: dict[str, tuple[int, int]] = {}

@@ -465,8 +465,7 @@ class Expected:
             place = bisect_left(firsts, message.index)  # so many of `outs` stand before it
             if self._among(message) and not _legal(outs, place, message):
                 if _inside(outs, place, message) or place == len(outs) or outs[place].head.role == "assistant":
-                    while place and outs[place - 1].head.role != "user":
-                        place -= 1
+                    place = next((i for i in range(place, 0, -1) if outs[i - 1].head.role == "user"), place)
                 while place < len(outs) and outs[place].head.role == "user":
                     place += 1
             behind.setdefault(place, []).append(message)

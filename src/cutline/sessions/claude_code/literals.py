@@ -7,10 +7,17 @@ Where a key stands twice the last counts, as it does for the client.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, NamedTuple
 
 from ... import spans
-from ...spans import Member, scan, skip
+from ...spans import scan, skip
+
+Range = tuple[int, int]
+"""Where a literal stands in a record's bytes: start, end (a plain tuple: there is one for every member)."""
+
+# A member whose value is a string without escapes, a literal or a plain number: most are.
+_SIMPLE = re.compile(r'"([^"\\]*)":("[^"\\]*"|null|true|false|-?\d+(?:\.\d+)?)([,}])').match
 
 
 class Item(NamedTuple):
@@ -44,29 +51,49 @@ class Opened:
         self.view = raw.decode("latin-1")
         self.top = self._members(0)
 
-    def _members(self, at: int) -> dict[str, Member]:
-        return {member.key: member for member in spans.members(self.view, at)[0]}
+    def _members(self, at: int) -> dict[str, Range]:
+        """Where the values of the object at `at` stand; it is known to be one."""
+        view, found = self.view, dict[str, Range]()
+        at += 1
+        while True:
+            simple = _SIMPLE(view, at)
+            if simple:
+                found[simple[1]] = simple.span(2)
+                at = simple.end()
+                if simple[3] == "}":
+                    return found
+                continue
+            at = skip(view, at)
+            if view[at] == "}":
+                return found
+            key, at = scan(view, at)
+            start = skip(view, skip(view, at) + 1)
+            end = scan(view, start)[1]
+            found[key] = (start, end)
+            at, more = spans.after(view, end, "}")
+            if not more:
+                return found
 
-    def literal(self, member: Member | None) -> bytes:
-        """The bytes of a member's value; nothing where there is no such member."""
-        return self.raw[member.start : member.end] if member else b""
+    def literal(self, member: Range | None) -> bytes:
+        """The bytes of a member's value; none where there is no such member."""
+        return self.raw[member[0] : member[1]] if member else b""
 
-    def inside(self, key: str) -> dict[str, Member]:
+    def inside(self, key: str) -> dict[str, Range]:
         """The members of the object that is the value of `key`; none where it is no object."""
         member = self.top.get(key)
-        return self._members(member.start) if member and self.view[member.start] == "{" else {}
+        return self._members(member[0]) if member and self.view[member[0]] == "{" else {}
 
-    def value(self, member: Member | None) -> Any:
+    def value(self, member: Range | None) -> Any:
         """The decoded value of a member; None where there is none."""
         return json.loads(self.literal(member)) if member else None
 
-    def items(self, content: Member | None) -> list[Item]:
+    def items(self, content: Range | None) -> list[Item]:
         """The blocks of a content that is a string or a list; what is no object in a list is no block."""
         if content is None:
             return []
-        view, at = self.view, content.start
+        view, (at, behind) = self.view, content
         if view[at] == '"':
-            return [Item("text", "", self.raw[at : content.end], -1)]
+            return [Item("text", "", self.raw[at:behind], -1)]
         if view[at] != "[":
             return []
         found: list[Item] = []
