@@ -665,11 +665,11 @@ def test_a_session_says_what_and_where_it_is(writer: Writer, tmp_path: Path):
     assert (session.cwd, session.git_branch, session.version) == ("/prøj", "feature", "2.1.332")
     assert (session.log.first, session.log.last) == ("2026-10-05T09:00:01.000Z", "2026-10-05T09:00:02.000Z")
     assert session.title == "/fix the é bug"
-    for title in (
-        {"type": "summary", "summary": "old", "leafUuid": "x"},
-        {"type": "ai-title", "aiTitle": "by\nitself"},
-    ):
-        writer.row(**title)
+    writer.row(type="summary", summary="another session's", leafUuid="elsewhere")
+    assert opened(writer, tmp_path).title == "/fix the é bug"
+    writer.row(type="summary", summary="old", leafUuid=a)
+    assert opened(writer, tmp_path).title == "old"
+    writer.row(type="ai-title", aiTitle="by\nitself", sessionId=ID)
     assert opened(writer, tmp_path).title == "by itself"
     writer.row(type="custom-title", customTitle="mine", sessionId=ID)
     writer.row(type="custom-title", customTitle="mine, renamed", sessionId=ID)
@@ -736,6 +736,10 @@ def test_sessions_are_listed_the_newest_first(home: Path):
         1_700_000_000,
     )
     assert first.title == "second session"
+    with new.open("ab") as handle:
+        handle.write(b'{"type":"user","message":"' + b"x" * 200_000 + b'"}\n')
+        handle.write(b'{"type":"custom-title","customTitle":"named at the end"}\n{"type":"mo')
+    assert sessions(here)[0].title == "named at the end"
 
 
 def test_what_is_no_session_is_not_listed(home: Path):
@@ -841,5 +845,4 @@ def test_a_session_of_100_mb_is_read_in_250_mb(tmp_path: Path, kind: str):
     assert records == number
     assert body > 30_000_000
     unit = 1 if sys.platform == "darwin" else 1024
-    print(kind, peak)
     assert peak * unit <= 250_000_000, f"peak {peak * unit:,} bytes"

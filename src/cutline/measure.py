@@ -48,7 +48,8 @@ _REMOVABLE = ("tool calls", "tool results", "thinking")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How many blocks of one kind, and the bytes of their JSON literals."""
+    """How many blocks of one kind, and their bytes: of texts the words inside their literals (so that 100 % is
+    100 %), of all others the whole JSON literal."""
 
     blocks: int = 0
     bytes: int = 0
@@ -230,7 +231,7 @@ def _shape(request: Request, fit: Calibration, tokens: int | None) -> Shape:
             name, author, inside = _row(request, message.role, block)
             row = counted[name]
             row[0] += 1
-            row[1] += block.end - block.start
+            row[1] += inside if author else block.end - block.start
             if author:
                 said[author] += inside
             data, number = _unweighed(request, block)

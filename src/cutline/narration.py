@@ -20,7 +20,22 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from .blocks import Author, Event, Said, ToolCall
-from .specifics import aim, ends, flat, read, specifics, target, texts, value_of
+from .specifics import (
+    FILLER,
+    WORD,
+    aim,
+    content,
+    ends,
+    flat,
+    read,
+    specifics,
+    stands,
+    stem,
+    stems,
+    target,
+    texts,
+    value_of,
+)
 
 __all__ = [
     "Narration",
@@ -55,9 +70,8 @@ def spoken(name: str, arguments: bytes) -> str | None:
 
 # The agent's words: clauses, and what they say
 
-_MOST_WORDS = 6_000
+_MOST_WORDS = 4_000  # characters
 _CLAUSE = re.compile(r"(?<=[.!?;:])[*_\"')]*\s+|\s*\n+\s*|\s+[\u2014\u2013-]+\s+|\u2014")
-_WORD = re.compile(r"[^\W\d_]{3,}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}")
 _LEAD = (
     r"[\s*_>#\"'(\d.)-]*(?:(?:ok|okay|good|great|perfect|excellent|nice|alright|right|sure|yes|now|next|then|first|"
     r"second|third|finally|also|and|so|but|meanwhile|done|thanks|here|currently)\b[\s,!.:;]*)*"
@@ -78,8 +92,7 @@ _PLAN = re.compile(
     # "Now" and any verb, but not "now the tests …"
     r"|[\s*_>#]*(?:ok|okay|good|great|perfect)?[\s,!.]*now,?\s+"
     r"(?!(?:the|all|its?|this|that|these|those|we|there|they|both|every\w*|i|no|only|my|our)\b)"
-    rf"(?!\w+ {_STATES})[a-z-]+\b",
-    re.I,
+    rf"(?!\w+ {_STATES})[a-z-]+\b"
 )
 _STRONG = re.compile(
     r"\b(?:because|since|so that|in case|otherwise|given (?:that|how)|due to|whether|if|expect\w*|should|suspect|"
@@ -88,80 +101,56 @@ _STRONG = re.compile(
     re.I,
 )
 _WEAK = re.compile(r"\b(?:to|for|so|how|why|where|what|which|when|before|after|until|by|as|that|against)\b", re.I)
-_TICKS = str.maketrans({"\u2019": "'", "\u2018": "'", "\u201c": '"', "\u201d": '"', "\u2011": "-"})
-
-
-_FILLER_WORDS = """
-the and but for nor not with without into onto from that this these those then than them they their there here
-what when where which while who whom whose why how all any both each every few more most other some such only
-own same just also too very can cannot could will would shall should may might must have has had having does
-did doing done are was were been being its you your our ours his her she him about after again against before
-between down during off once out over under until upon via per let don doesn didn isn wasn aren haven won
-couldn shouldn check look see saw view read examine inspect explore review investigate analyze find found
-search verify verified confirm ensure make made sure start begin continue proceed try trying tried run running
-take get getting got give need want going use using used put set show know think understand learn update fix
-fixed change edit write writing wrote add added create implement implementation test first second third next
-now last final finally step good great perfect excellent nice okay fine well right correct correctly proper
-properly ready clean green everything something anything nothing thing file code codebase project repo
-repository repositorie directory folder content context current currently state structure detail quick quickly
-full fully new old exist work pass issue problem error bug related relevant further bit lot part way one two
-actual actually really still already yet able back time like exactly simply together command output result
-expect happen follow information info please thanks sorry yes task tool job request user latest complete
-completely success successful successfully close closely call called
-"""
+_TYPED = (("\u2019", "'"), ("\u2018", "'"), ("\u201c", '"'), ("\u201d", '"'), ("\u2011", "-"))
 
 
 class _Clause(NamedTuple):
-    """One clause, and what it says.
+    """One clause.
 
     Attributes:
-        whole: the clause.
-        text: what counts of it: of an announcement what stands behind its verb.
-        plan: it only announces.
-        words, names: the content words and the specifics of `text`.
+        whole: its text.
+        change: of an announcement what stands behind its verb; "" for a statement.
+        stated: what it states: all of it, or of an announcement only what stands behind its "because".
+        reasons: the parts that may give a reason, each with the weight that makes it one.
     """
 
     whole: str
-    text: str
-    plan: bool
-    words: frozenset[str]
-    names: frozenset[str]
+    change: str
+    stated: str
+    reasons: tuple[tuple[str, int], ...]
 
 
 @lru_cache(maxsize=8)  # a text stands after one batch of calls and before the next, for each of their calls
 def _clauses(text: str) -> tuple[_Clause, ...]:
-    plain = text if text.isascii() else text.translate(_TICKS)
-    return tuple(_clause(clause) for clause in _CLAUSE.split(plain) if clause and not clause.isspace())
+    if not text.isascii():
+        for fine, plain in _TYPED:
+            text = text.replace(fine, plain)
+    return tuple(_clause(clause) for clause in _CLAUSE.split(text) if clause and not clause.isspace())
 
 
 def _clause(whole: str) -> _Clause:
-    plan = _PLAN.match(whole)
+    plan = _PLAN.match(whole.lower())
     text = whole[plan.end() :] if plan else whole
-    return _Clause(whole, text, plan is not None, *_said(text))
+    strong = _STRONG.search(text)
+    if not plan:
+        return _Clause(whole, "", whole, ((whole, 2 if strong else 3),))
+    weak = _WEAK.search(text)
+    because = text[strong.end() :] if strong else ""
+    return _Clause(whole, text, because, ((because, 1), (text[weak.end() :] if weak else "", 2)))
 
 
-def _said(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Content words and specifics of a text; the words inside a specific are no words of their own."""
-    names, words = specifics(text), _content(text)
-    return (words - _content(" ".join(names)) if names else words), names
+class _Part(NamedTuple):
+    """What some words say: stems of their content words, and their specifics."""
+
+    words: frozenset[str]
+    names: frozenset[str]
 
 
-@lru_cache(maxsize=4_096)
-def _stem(word: str) -> str:
-    """Roughly the stem of an English word: "failures" and "failure", "caching" and "cache" meet in it."""
-    if len(word) > 3 and word[-1] == "s" and word[-2] not in "su":
-        word = word[:-1]
-    if len(word) > 5:
-        word = word.removesuffix("ing").removesuffix("ed")
-    return word[:-1] if len(word) > 3 and word[-1] == "e" else word
-
-
-_FILLER = frozenset(map(_stem, _FILLER_WORDS.split()))
-
-
-def _content(text: str) -> frozenset[str]:
-    """Stems of the words that are no filler."""
-    return frozenset(map(_stem, _WORD.findall(text.lower()))) - _FILLER
+@lru_cache(maxsize=512)
+def _part(text: str) -> _Part:
+    names, words = specifics(text), content(text)
+    # The words inside a specific are no words of their own.
+    return _Part(words - content(" ".join(names)) if names else words, names)
 
 
 # What a call can be called by
@@ -195,68 +184,52 @@ _CHANGING = (
 
 
 class _Names(NamedTuple):
-    """A call's names: its arguments' text, its files' names in words, its target's words, its deeds; and
-    whether it changes something."""
+    """A call's names: its arguments' text, its files' names in words, its target's words, and its deeds."""
 
     text: str
     files: tuple[frozenset[str], ...]
     words: frozenset[str]
     deeds: tuple[re.Pattern[str], ...]
-    changing: bool
 
-    def within(self, clauses: Iterable[_Clause]) -> bool:
-        """Whether clauses name the call's target."""
-        for clause in clauses:
-            if any(deed.search(clause.whole) for deed in self.deeds):
+    def within(self, *said: str) -> bool:
+        """Whether texts name the call's target."""
+        for text in said:
+            if any(deed.search(text) for deed in self.deeds):
                 return True
-            if any(len(name) > 2 and _stands(name, self.text) for name in clause.names):
+            if any(len(name) > 2 and stands(name, self.text) for name in _part(text).names):
                 return True
-        stems = {_stem(word) for clause in clauses for word in re.findall(r"[^\W_]+", clause.text.lower())}
-        return any(file <= stems for file in self.files) or len(self.words & stems) >= 2
+        words = frozenset[str]().union(*map(stems, said))
+        return any(file <= words for file in self.files) or len(self.words & words) >= 2
 
 
 def _names(call: ToolCall) -> _Names:
     value = read(call.arguments)
     about = aim(value)[:2_000]
     files = set()
-    for token in re.findall(r"[\w./\\~-]*\w", about[:600]):
-        last = re.split(r"[/\\]", token)[-1]
+    for token in re.findall(r"[\w~-]*[./\\][\w./\\~-]+", about[:600]):
+        last = token.replace("\\", "/").rstrip("/.-").rsplit("/", 1)[-1]
         if last == token and "." not in token[1:]:
             continue
         parts = _PARTS.findall(last.lstrip(".").split(".")[0])
-        joined = _stem("".join(parts).lower())
+        joined = stem("".join(parts).lower())
         if len(joined) > 4 and joined not in _PLAIN_FILES:
             files.add(frozenset((joined,)))
         if len(parts) > 1:
-            files.add(frozenset(_stem(part.lower()) for part in parts))
-    words = _content(about[:400]) if about else _content(call.name.replace("_", " "))
+            files.add(frozenset(stem(part.lower()) for part in parts))
+    words = content(about[:400]) if about else content(call.name.replace("_", " "))
     if isinstance(value, dict):
-        words |= _content(" ".join(flat(value.get(key))[:300] for key in ("description", "subject", "query")))
+        words |= content(" ".join(flat(value.get(key))[:300] for key in ("description", "subject", "query")))
     deeds: tuple[re.Pattern[str], ...] = ()
     if _COMMANDING.search(call.arguments, 0, 4_000):
         line = about[:600].lower()
         deeds = tuple(said for head, done, said in _DEEDS if head in line and any(word in line for word in done))
     text = "\n".join([about, *(text[:3_000] for text in texts(value))])[:16_000].replace("\\", "")
-    # A to-do list has contents too, but changes nothing.
-    changing = any(mark in call.arguments for mark in _CHANGING) and b'"todos"' not in call.arguments[:200]
-    return _Names(text, tuple(files), words, deeds, changing)
+    return _Names(text, tuple(files), words, deeds)
 
 
-def _stands(name: str, text: str) -> bool:
-    """Whether a name stands in a text by itself: no longer word or number goes on around it."""
-    at, size = text.find(name), len(name)
-    first, last, number = name[:1].isalnum(), name[-1:].isalnum(), name[:1].isdigit()
-    while at >= 0:
-        before, behind = text[max(at - 2, 0) : at], text[at + size : at + size + 2]
-        whole = not (first and before[-1:].isalnum()) and not (last and behind[:1].isalnum())
-        if whole and number:
-            whole = not (before[-1:] in (".", ",") and before[:1].isdigit()) and not (
-                behind[:1] in (".", ",") and behind[1:].isdigit()
-            )
-        if whole:
-            return True
-        at = text.find(name, at + 1)
-    return False
+def _changes(arguments: bytes) -> bool:
+    """Whether a call changes something. A to-do list has contents too, but changes nothing."""
+    return any(mark in arguments for mark in _CHANGING) and b'"todos"' not in arguments[:200]
 
 
 # The verdict on one call
@@ -289,60 +262,57 @@ def judge(call: ToolCall, before: str, after: str) -> Verdict:
     Args:
         call: the call with its result.
         before: what the agent said since the batch of calls before, words between parallel calls included;
-            the last 6,000 characters are looked at.
-        after: what it said from the result on until the next batch; the first 6,000 characters are looked at.
+            the last 4,000 characters are looked at.
+        after: what it said from the result on until the next batch; the first 4,000 characters are looked at.
     """
-    told, answered = bool(before) and not before.isspace(), bool(after) and not after.isspace()
-    if not (told or answered):
+    said = _clauses(before[-_MOST_WORDS:]) if before else ()
+    found = [clause.stated for clause in _clauses(after[:_MOST_WORDS]) if clause.stated] if after else []
+    changing = bool(said or found) and _changes(call.arguments)
+    hopeful = _reasoned(said, None, changing)
+    if not (hopeful or found):
         return _HOLE
     names = _names(call)
-    intent = outcome = False
-    if told:
-        said = _clauses(before[-_MOST_WORDS:])
-        intent = names.within(said) and _reasoned(said, names)
-    if answered:
-        outcome = _answered(_clauses(after[:_MOST_WORDS]), names, call)
-    return Verdict(intent, outcome)
+    return Verdict(
+        hopeful and names.within(*(clause.whole for clause in said)) and _reasoned(said, names, changing),
+        bool(found) and _answered(found, names, call, changing),
+    )
 
 
-def _reasoned(clauses: Iterable[_Clause], names: _Names | None = None) -> bool:
-    """Whether words give a reason or an expectation: something beyond announcing and beyond the target."""
-    for clause in clauses:
-        strong = _STRONG.search(clause.text)
-        if not clause.plan:
-            if _weight(clause.words, clause.names, names) >= (2 if strong else 3):
-                return True
-            continue
-        # The change that an edit is to make is what the call was for.
-        if names and names.changing and _weight(clause.words, clause.names, names) >= 2:
+def _reasoned(said: Iterable[_Clause], names: _Names | None, changing: bool) -> bool:
+    """Whether words give a reason or an expectation: something beyond announcing and beyond the target.
+
+    Of an edit, the change that is announced is reason enough: it is what the call was for.
+    """
+    for clause in said:
+        if any(text and _weight(text, names) >= least for text, least in clause.reasons):
             return True
-        if strong and _weight(*_said(clause.text[strong.end() :]), names) >= 1:
-            return True
-        weak = _WEAK.search(clause.text)
-        if weak and _weight(*_said(clause.text[weak.end() :]), names) >= 2:
+        if changing and clause.change and _weight(clause.change, names) >= 2:
             return True
     return False
 
 
-def _weight(words: frozenset[str], specific: frozenset[str], names: _Names | None) -> int:
+def _weight(text: str, names: _Names | None) -> int:
     """How much is said: content words and specifics, without the target's own."""
+    words, specific = _part(text)
     if names is None:
         return len(words) + len(specific)
     new = [
         name
         for name in specific
-        if not _stands(name, names.text) and frozenset((_stem(name.lower()),)) not in names.files
+        if not stands(name, names.text) and frozenset((stem(name.lower()),)) not in names.files
     ]
     return len((words - names.words).difference(*names.files)) + len(new)
 
 
 # Outcomes
 
+_VERDICT = 8 * 1024  # counts and verdicts are looked for in this much of a result's head and of its tail
 _QUOTED = re.compile(r"`([^`\n]{4,120})`|\"([^\"\n]{4,120})\"")
 _DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _COUNT = re.compile(rf"(?<![\w.#/-])(no|{'|'.join(_DIGITS)}|\d{{1,3}})\s+([a-z][\w-]*)(?:\s+([a-z]{{4,}}))?", re.I)
 _LINE = re.compile(r"\blines? #?(\d{1,4})\b", re.I)
-_COUNTED = frozenset(("test", "error", "file", "issue", "problem", "result", "pass", "step", "task", "call"))
+# Filler elsewhere, but things that are counted: "3 errors", "0 issues".
+_UNCOUNTED = FILLER - {"test", "error", "fil", "issu", "problem", "result", "pass", "step", "task", "call", "chang"}
 _NUMBER = re.compile(r"(\d[\d,]*)(\.\d+)?(k|m|b|kb|mb|gb|ms|s|%)?", re.I)
 _SCALE = {"k": 1e3, "kb": 1e3, "m": 1e6, "mb": 1e6, "b": 1e9, "gb": 1e9}
 _NUMBERS = re.compile(r"\d[\d,]*(?:\.\d+)?")
@@ -377,7 +347,7 @@ _BAD = re.compile(
     re.I,
 )
 _FAILED = re.compile(
-    r"^\s*(?:fail\b|error\b|e {2,}|fatal:|panic:|---? fail)|traceback \(|\berror(?:\[\w+\])?:|error ts\d|"
+    r"^[ \t]*(?:fail\b|error\b|e {2,}|fatal:|panic:|---? fail)|traceback \(|\berror(?:\[\w+\])?:|error ts\d|"
     r"\b[1-9]\d* (?:failed|failures?|errors?|problems?|failing)\b|exit(?:ed)?(?: with)?(?: status| code)?[:=]? ?[1-9]"
     r"|\bconflict\b|not found|no such file|\b(?:denied|refused|failed)\b(?![:=] ?0)|timed out|✗|✕|✘",
     re.M,
@@ -387,41 +357,31 @@ _WRAPPED = re.compile(r"\A(?:[^\n]*\n){1,8}?Output:\n")
 _QUIET = re.compile(r"[\s(<\[]*(?:[\w ]*(?:no output|without output)[\w ]*)?[\s.)>\]]*(?:</\w+>)?\s*\Z", re.I)
 
 
-def _answered(clauses: Iterable[_Clause], names: _Names, call: ToolCall) -> bool:
-    """Whether words carry a specific of the result, or a verdict that fits it.
-
-    Of an announcement only the reason in it counts, which may state what was found.
-    """
-    said = []
-    for clause in clauses:
-        if not clause.plan:
-            said.append(clause)
-        elif strong := _STRONG.search(clause.text):
-            reason = clause.text[strong.end() :]
-            said.append(_Clause(reason, reason, False, *_said(reason)))
+def _answered(found: Sequence[str], names: _Names, call: ToolCall, changing: bool) -> bool:
+    """Whether statements carry a specific of the result, or a verdict that fits it."""
     if call.result is None:
-        return any(_BAD.search(clause.text) for clause in said)
-    if any(_carries(clause, names, call.result) for clause in said):
+        return any(map(_BAD.search, found))
+    if any(_carries(text, names, call.result) for text in found):
         return True
-    result = ends(call.result)
+    result = ends(call.result, _VERDICT, _VERDICT)
     lowered = result.lower()
     return (
-        any(_counted(clause.text, lowered) for clause in said)
+        any(_counted(text, lowered) for text in found)
         # An outcome is said at once: what comes later rather retells the whole work.
-        or any(_retells(clause, names, lowered) for clause in said[:3])
-        or _fits(said, names, call.error, result, lowered)
+        or any(_retells(text, names, lowered) for text in found[:3])
+        or _fits(found, names, call.error, result, lowered, changing)
     )
 
 
-def _carries(clause: _Clause, names: _Names, result: str) -> bool:
-    """A specific or a quoted phrase of the clause stands in the result and not in the call."""
-    for name in clause.names:
+def _carries(text: str, names: _Names, result: str) -> bool:
+    """A specific or a quoted phrase stands in the result and not in the call."""
+    for name in _part(text).names:
         # A small number stands in any long result; it counts with its noun only (`_counted`).
-        if (len(name) < 3 and name.isdigit()) or _stands(name, names.text):
+        if (len(name) < 3 and name.isdigit()) or stands(name, names.text):
             continue
-        if _stands(name, result) or (name[0].isdigit() and _same_number(name, ends(result))):
+        if stands(name, result) or (name[0].isdigit() and _same_number(name, ends(result, _VERDICT, _VERDICT))):
             return True
-    for code, phrase in _QUOTED.findall(clause.text):
+    for code, phrase in _QUOTED.findall(text):
         quoted = (code or phrase).strip()
         if quoted not in names.text and quoted in result:
             return True
@@ -437,8 +397,8 @@ def _same_number(name: str, result: str) -> bool:
     if len(digits) > 15:
         return False
     if not decimals and not unit:
-        return _stands(digits, result) or _stands(f"{int(digits):,}", result)
-    if _stands(digits + decimals, result):
+        return stands(digits, result) or stands(f"{int(digits):,}", result)
+    if stands(digits + decimals, result):
         return True
     scale = _SCALE.get(unit, 1.0)
     if len(digits + decimals) < (3 if scale > 1 else 4):
@@ -455,30 +415,40 @@ def _counted(text: str, lowered: str) -> bool:
         digit = word if word.isdigit() else str(_DIGITS.index(word)) if word in _DIGITS else "0"
         if lowered.strip() == digit:
             return True
-        for noun in nouns:
-            stem = _stem(noun.lower())
-            if len(stem) > 2 and (stem not in _FILLER or stem in _COUNTED) and _near(digit, stem, lowered):
-                return True
+        counted = {root for noun in nouns if len(root := stem(noun.lower())) > 2 and root not in _UNCOUNTED}
+        spelt = ("0", "no") if digit == "0" else (digit,)
+        if any(_near(number, root, lowered) for root in counted for number in spelt):
+            return True
     return any(re.search(rf"(?:^|[:\n])\s*{number}[:\t→\s-]", lowered) for number in _LINE.findall(text))
 
 
-def _near(digit: str, stem: str, lowered: str) -> bool:
-    """Whether a result has a number with a noun ("0 data races", "races: 0"), or says that there is no such."""
-    stem = re.escape(stem)
-    found = rf"(?<![\d.,]){digit}[^\w\n]{{1,3}}(?:\w+\W)?{stem}|\b{stem}\w*[^\w\n]{{1,4}}{digit}(?![\d.])"
-    return re.search(found + (rf"|\bno (?:\w+ )?{stem}" if digit == "0" else ""), lowered) is not None
+def _near(number: str, root: str, lowered: str) -> bool:
+    """Whether a result has a number beside a noun: "0 data races", "races: 0"."""
+    at = lowered.find(number)
+    while at >= 0:
+        end = at + len(number)
+        if (
+            not (lowered[at - 1 : at].isalnum() or lowered[at - 1 : at] in (".", ","))
+            and not lowered[end : end + 1].isalnum()
+        ):
+            line = lowered[max(at - 24, 0) : at].rpartition("\n")[2], lowered[end : end + 40].partition("\n")[0]
+            left, right = WORD.findall(line[0])[-1:], WORD.findall(line[1])[:2]
+            if any(word.startswith(root) for word in left + right):
+                return True
+        at = lowered.find(number, end)
+    return False
 
 
-def _retells(clause: _Clause, names: _Names, lowered: str) -> bool:
+def _retells(text: str, names: _Names, lowered: str) -> bool:
     """Plain words that retell a short result: several content words stand in it, none of them from the call."""
-    return len(lowered) < 2_000 and len(_shared(clause, names, lowered)) >= 3
+    return len(lowered) < 2_000 and len(_shared(text, names, lowered)) >= 3
 
 
-def _shared(clause: _Clause, names: _Names, lowered: str) -> set[str]:
-    return {word for word in clause.words - names.words if len(word) > 3 and word in lowered}
+def _shared(text: str, names: _Names, lowered: str) -> set[str]:
+    return {word for word in _part(text).words - names.words if len(word) > 3 and word in lowered}
 
 
-def _fits(said: Sequence[_Clause], names: _Names, error: bool, result: str, lowered: str) -> bool:
+def _fits(found: Sequence[str], names: _Names, error: bool, result: str, lowered: str, changing: bool) -> bool:
     """A verdict that is true of this result: a thing is absent, an exit code, a failure, a success.
 
     A success has a subject: "the build is clean" is a verdict of a build, "confirmed clean" of nothing.
@@ -487,20 +457,20 @@ def _fits(said: Sequence[_Clause], names: _Names, error: bool, result: str, lowe
     blank = _QUIET.match(result, wrapped.end() if wrapped else 0) is not None
     failed = error or _FAILED.search(_NONE_FAILED.sub("", lowered)) is not None
     codes = frozenset(_EXIT.findall(lowered))
-    for clause in said:
-        text = clause.text
+    for text in found:
         if _ABSENT.search(text) and (blank or _ABSENCE.search(lowered)):
             return True
         exited = _EXITED.search(text)
         if exited and exited[1] in codes:
             return True
-        if failed and _BAD.search(text) and (names.within([clause]) or _shared(clause, names, lowered)):
-            return True
         if failed:
+            bad = _BAD.search(text) is not None
+            if bad and (_shared(text, names, lowered) or names.within(text)):
+                return True
             continue
         if any(word.endswith("ed") for deed in names.deeds for word in deed.findall(text)):
             return True
-        if (_GOOD.search(text) or (names.changing and _CHANGED.search(text))) and names.within([clause]):
+        if (_GOOD.search(text) or (changing and _CHANGED.search(text))) and names.within(text):
             return True
     return False
 
@@ -516,7 +486,7 @@ class Narration:
         calls: calls, without those of our own tools.
         intent, outcome: how many of them have each.
         holes: indices among those calls, in order, of the ones without both.
-        ritual: how many batches of calls have words before them that give no reason at all.
+        ritual: how many batches of calls have words before them that are only filler: no reason, nothing stated.
         by_tool: by tool name, how many calls and how many holes.
     """
 
@@ -559,8 +529,7 @@ def review(events: Sequence[Event]) -> Narration:
     ritual = 0
     for batch in _batches(events):
         before, after = _words(reversed(batch.before)), _words(batch.after)
-        if batch.calls and before and not _reasoned(_clauses(before[-_MOST_WORDS:])):
-            ritual += 1
+        ritual += bool(batch.calls and before) and _empty(before, batch.calls)
         verdicts += [(call.name, judge(call, before, after)) for call in batch.calls]
     by_tool: dict[str, tuple[int, int]] = {}
     for name, verdict in verdicts:
@@ -574,6 +543,14 @@ def review(events: Sequence[Event]) -> Narration:
         ritual=ritual,
         by_tool=by_tool,
     )
+
+
+def _empty(before: str, calls: Iterable[ToolCall]) -> bool:
+    """Whether words before calls are only filler: no reason, and no statement with a specific or a figure."""
+    said = _clauses(before[-_MOST_WORDS:])
+    if _reasoned(said, None, any(_changes(call.arguments) for call in calls)):
+        return False
+    return not any(_part(clause.stated).names or re.search(r"\d", clause.stated) for clause in said)
 
 
 def _batches(events: Iterable[Event]) -> list[_Batch]:

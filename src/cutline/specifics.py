@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 # The target: what a call is about
@@ -81,11 +82,13 @@ def aim(value: Any) -> str:
     if not isinstance(value, dict):
         return _patched(next(texts(value), ""))
     search, where = _pick(value, _SEARCHES), _pick(value, _PLACES)
-    command = _pick(value, _COMMANDS)
+    found = _pick(value, _FILES) or (f"{search} in {where}" if search and where else search or where)
+    if found:
+        return found
+    command = _pick(value, _COMMANDS)[:2_000]
+    there = _GO_THERE.match(command)
     return (
-        _pick(value, _FILES)
-        or (f"{search} in {where}" if search and where else search or where)
-        or _GO_THERE.sub("", command[:2_000], count=1)
+        command[there.end() if there else 0 :]
         or _pick(value, _ABOUT)
         or _brief(item for key, item in value.items() if key not in _NEVER)
     )
@@ -112,8 +115,13 @@ def _patched(text: str) -> str:
 
 def _brief(values: Iterable[Any]) -> str:
     """The first short string in some values; only where there is none, the first long one."""
-    found = [text for value in values for text in texts(value)]
-    return next((text for text in found if len(text) <= _SHORT), found[0] if found else "")
+    long = ""
+    for value in values:
+        for text in texts(value):
+            if len(text) <= _SHORT:
+                return text
+            long = long or text
+    return long
 
 
 def texts(value: Any, depth: int = 4) -> Iterator[str]:
@@ -162,6 +170,9 @@ def specifics(text: str) -> frozenset[str]:
     """
     found = set()
     for raw in set(_TOKEN.findall(ends(text))):
+        # Most tokens are plain words: told apart here, in a tenth of the time that the pattern takes.
+        if raw.isalpha() and (raw.islower() or raw.istitle()):
+            continue
         parts = [raw]
         if raw[0] == "`":
             inner = raw[1:-1].removesuffix("()")
@@ -178,6 +189,70 @@ def specifics(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def ends(text: str) -> str:
-    """A text, or of one over 64 KB its first 48 KB and its last 16 KB."""
-    return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n{text[-_TAIL:]}"
+def ends(text: str, head: int = _HEAD, tail: int = _TAIL) -> str:
+    """A text, or of a long one only its head and its tail, of these many characters."""
+    return text if len(text) <= head + tail else f"{text[:head]}\n{text[-tail:]}"
+
+
+def stands(name: str, text: str) -> bool:
+    """Whether a name stands in a text by itself: no longer word or number goes on around it."""
+    at, size = text.find(name), len(name)
+    first, last, number = name[:1].isalnum(), name[-1:].isalnum(), name[:1].isdigit()
+    while at >= 0:
+        before, behind = text[max(at - 2, 0) : at], text[at + size : at + size + 2]
+        whole = not (first and before[-1:].isalnum()) and not (last and behind[:1].isalnum())
+        if whole and number:
+            whole = not (before[-1:] in (".", ",") and before[:1].isdigit()) and not (
+                behind[:1] in (".", ",") and behind[1:].isdigit()
+            )
+        if whole:
+            return True
+        at = text.find(name, at + 1)
+    return False
+
+
+# Content words: what is left of a text without filler
+
+WORD = re.compile(r"[^\W\d_]{3,}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}")
+_FILLER_WORDS = """
+the and but for nor not with without into onto from that this these those then than them they their there here
+what when where which while who whom whose why how all any both each every few more most other some such only
+own same just also too very can cannot could will would shall should may might must have has had having does
+did doing done are was were been being its you your our ours his her she him about after again against before
+between down during off once out over under until upon via per let don doesn didn isn wasn aren haven won
+couldn shouldn check look see saw view read examine inspect explore review investigate analyze find found
+search verify verified confirm ensure make made sure start begin continue proceed try trying tried run running
+take get getting got give need want going use using used put set show know think understand learn update fix
+fixed change edit write writing wrote add added create implement implementation test first second third next
+now last final finally step good great perfect excellent nice okay fine well right correct correctly proper
+properly ready clean green everything something anything nothing thing file code codebase project repo
+repository repositorie directory folder content context current currently state structure detail quick quickly
+full fully new old exist work pass issue problem error bug related relevant further bit lot part way one two
+actual actually really still already yet able back time like exactly simply together command output result
+expect happen follow information info please thanks sorry yes task tool job request user latest complete
+completely success successful successfully close closely call called
+"""
+
+
+@lru_cache(maxsize=4_096)
+def stem(word: str) -> str:
+    """Roughly the stem of an English word: "failures" and "failure", "caching" and "cache" meet in it."""
+    if len(word) > 3 and word[-1] == "s" and word[-2] not in "su":
+        word = word[:-1]
+    if len(word) > 5:
+        word = word.removesuffix("ing").removesuffix("ed")
+    return word[:-1] if len(word) > 3 and word[-1] == "e" else word
+
+
+FILLER = frozenset(map(stem, _FILLER_WORDS.split()))
+
+
+@lru_cache(maxsize=256)
+def stems(text: str) -> frozenset[str]:
+    """Stems of all words, those inside names too."""
+    return frozenset(map(stem, re.findall(r"[^\W_]+", text.lower())))
+
+
+def content(text: str) -> frozenset[str]:
+    """Stems of the words that are no filler."""
+    return frozenset(map(stem, WORD.findall(text.lower()))) - FILLER

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.padding import Padding
 
 from .. import cut, events, measure, verify
 from ..demo.session import Demo, build
@@ -123,10 +122,10 @@ def _sentence(body: bytes, text: str) -> str:
 
 def _recalled(out: Console, demo: Demo, back: events.Found) -> None:
     _heading(out, "One removed result, brought back by its address")
-    out.print(f"  cutline recall {back.call.address}   {demo.brought_back.phrase}")
+    out.print(f"  {back.call.address}   {demo.brought_back.phrase}")
     lines = (back.call.result or "").splitlines()
     for line in lines[:4]:
-        out.print(Padding(paint.styled(paint.short(line, 100), paint.WORLD), (0, 0, 0, 4)))
+        out.print(f"    {paint.short(line, 100)}", style=paint.WORLD)
     out.print(f"    … {len(lines) - 4} more lines, {len((back.call.result or '').encode()):,} bytes, exactly as it was", style=paint.FAINT)
 
 
@@ -135,8 +134,8 @@ def _craft(out: Console, demo: Demo, lost: events.Found, after: bytes) -> None:
         raise CutlineError("the one-liner survived the cut; this is a fault of Cutline, please report it")
     _heading(out, "An honest cost: craft does not survive")
     out.print("  Gone with its call (the agent knows that it wrote it, and can't say it again):")
-    out.print(Padding(paint.styled(paint.short(demo.craft.one_liner, 110), paint.BAD), (0, 0, 0, 4)))
+    out.print(f"    {paint.short(demo.craft.one_liner, 110)}", style=paint.BAD)
     out.print(f"  Still there, because the agent saved it to {demo.craft.recipe} first:")
-    for line in demo.craft.content.splitlines()[-2:]:
-        out.print(Padding(paint.styled(paint.short(line, 110), paint.GOOD), (0, 0, 0, 4)))
-    out.print(f"  (The first one comes back from the record: cutline recall {lost.call.address})", style=paint.FAINT)
+    for line in demo.craft.content.splitlines()[:4]:
+        out.print(f"    {line[:110]}", style=paint.GOOD)
+    out.print(f"  In a session of yours, cutline recall {lost.call.address} would bring the first one back.", style=paint.FAINT)

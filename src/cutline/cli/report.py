@@ -85,7 +85,8 @@ def print_kept(out: Console, kept: Kept, before: Shape, after: Shape) -> None:
             f"{paint.percent(before.harness_bytes, after.bytes)} of what is left.",
             style=paint.FAINT,
         )
-    out.print(f"Tokens are {_source(before)} before and {_source(after)} after.", style=paint.FAINT)
+    one, two = _source(before), _source(after)
+    out.print(f"Tokens are {one}." if one == two else f"Tokens are {one} before, {two} after.", style=paint.FAINT)
 
 
 def _source(shape: Shape) -> str:

@@ -14,10 +14,12 @@ from typing import Literal
 
 from ..errors import CutError, Unreadable
 from ..notice import Trace
-from .compare import Comparison, shortest_difference
-from .expect import Expected, Fate, Options, Uncut
+from .compare import Comparison, differs, show
+from .expect import Expected
+from .fates import Fate
 from .history import HARNESS, Block, History
 from .notices import fillings, notices
+from .seam import Options, Uncut
 
 __all__ = ["Amount", "Proof", "verify"]
 
@@ -106,15 +108,17 @@ def verify(
         expected = Expected(history, options)
     except (Unreadable, Uncut) as reason:
         if after != before:
-            place, difference = shortest_difference(before, after)
-            raise CutError(9, place, f"the body had to stay as it is ({reason}): {difference}") from None
+            at_ = differs(before, after)
+            difference = f"{show(after, at_)}, but the body had to stay as it is: {reason}"
+            raise CutError(9, f"after byte {at_:,}", difference) from None
         return Proof(unchanged=True, reason=str(reason))
-    added, last_notice = notices(expected)
-    added.update(fillings(expected))
+    added, last_notice = notices(expected.fates)
+    added.update(fillings(expected.fates))
     if after == before:
         if history.root.depth > _TOO_DEEP:
             return Proof(unchanged=True, reason="nested too deep to be cut safely")
-        raise CutError(9, f"messages[{expected.seam}]", "nothing was cut, though there is a seam with something to cut")
+        place = f"before messages[{expected.seam}]"
+        raise CutError(9, place, "nothing was cut, though something stands before the seam that has to go")
     comparison = Comparison(expected, added, after)
     comparison.run()
     return _proof(expected, comparison, last_notice)
@@ -128,7 +132,7 @@ def _names_place(at: object) -> bool:
 
 
 def _proof(expected: Expected, comparison: Comparison, last_notice: str | None) -> Proof:
-    history, fates = expected.history, expected.fates
+    history, fates = expected.history, expected.fates.fates
     blanks = {block.seq for block in expected.blanks}
     texts: dict[str, list[Block]] = {"agent": [], "human": [], "harness": []}
     gone: dict[str, list[Block]] = {"call": [], "result": [], "thought": []}
@@ -149,7 +153,7 @@ def _proof(expected: Expected, comparison: Comparison, last_notice: str | None) 
         joined=expected.joined,
         blanks=len(blanks),
         narration=sum(fate is Fate.SPEAKS for fate in fates),
-        notices=Amount(comparison.notices, comparison.notice_bytes),
+        notices=Amount(comparison.notices, comparison.added_bytes),
         filled=comparison.filled,
         last_notice=last_notice,
     )

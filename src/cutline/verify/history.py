@@ -174,7 +174,11 @@ class History:
 
     def string(self, node: Node) -> str:
         """The text of a string node."""
-        return decode(self.data[node.start : node.end])
+        return decode(self.source(node))
+
+    def source(self, node: Node) -> bytes:
+        """A node's literal."""
+        return self.data[node.start : node.end]
 
     def member(self, block: Block, key: bytes) -> Node | None:
         """A block's member, if it is a string."""
@@ -183,7 +187,7 @@ class History:
 
     def literal(self, block: Block) -> bytes:
         """A block's JSON literal."""
-        return self.data[block.node.start : block.node.end]
+        return self.source(block.node)
 
     def words_node(self, block: Block) -> Node:
         """The string literal of a text, or of a thought that has one."""
@@ -204,7 +208,7 @@ class History:
     def flag(self, block: Block | None) -> bool:
         """A result that says of itself that it is an error."""
         node = block.node.get(b"is_error") if block is not None else None
-        return node is not None and self.data[node.start : node.end] == b"true"
+        return node is not None and self.source(node) == b"true"
 
     def result_text(self, result: Block) -> str:
         """A result's text: its string, or its blocks' texts on lines of their own, others as ``[type]``."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from .. import narration
 from ..blocks import ToolCall, address
 from ..notice import Loss, Unit, compose, instruction_files
-from .expect import SAY, Expected, Fate, Stretch
+from .fates import SAY, Fate, Fates, Stretch
 from .history import CHECKPOINT, Block, History, Message
 
 REPORTERS = ("Task", "Agent")
@@ -35,17 +35,16 @@ class Addition:
     raw: bytes | None = None
 
 
-def notices(expected: Expected) -> tuple[dict[int, Addition], str | None]:
+def notices(cut: Fates) -> tuple[dict[int, Addition], str | None]:
     """The notices by the number of the result that they stand in, and the one that stands in no result."""
-    options = expected.options
     added: dict[int, Addition] = {}
     last: str | None = None
-    if not options.notice or (options.at is not None and not options.session):
+    if not cut.options.notices:
         return added, last
-    for number, stretch in enumerate(expected.stretches):
+    for number, stretch in enumerate(cut.stretches):
         if not stretch.gone:
             continue
-        text = _Composer(expected, stretch, first=number == 0).text()
+        text = _Composer(cut, stretch, first=number == 0).text()
         if stretch.turn is None:
             last = text
             continue
@@ -58,9 +57,9 @@ def notices(expected: Expected) -> tuple[dict[int, Addition], str | None]:
 class _Composer:
     """The notice of one stretch."""
 
-    def __init__(self, expected: Expected, stretch: Stretch, first: bool) -> None:
-        self.expected = expected
-        self.history = expected.history
+    def __init__(self, cut: Fates, stretch: Stretch, first: bool) -> None:
+        self.cut = cut
+        self.history = cut.history
         self.stretch = stretch
         self.first = first
 
@@ -81,7 +80,7 @@ class _Composer:
         )
         reports = [call for call in calls if call.name in REPORTERS]
         others = [c for c in calls if c.name not in REPORTERS and not narration.is_own(c.name)]
-        return compose(loss, others, reports, self._units(), self._recall(), self.expected.options.trace)
+        return compose(loss, others, reports, self._units(), self._recall(), self.cut.options.trace)
 
     def _recall(self) -> str:
         """The tool beside the checkpoint's own that brings results back, if the body declares it."""
@@ -124,7 +123,7 @@ class _Composer:
     def _words(self, message: Message) -> list[str]:
         words = []
         for block in self._behind_floor(message):
-            if block.kind == "text" or self.expected.narrates(block):
+            if block.kind == "text" or self.cut.narrates(block):
                 words.append(self.history.words(block))
             elif block.kind == "call" and _said(block):
                 words.append(narration.spoken(block.name, arguments(self.history, block)) or "")
@@ -154,11 +153,11 @@ def tool_call(history: History, call: Block) -> ToolCall:
     )
 
 
-def fillings(expected: Expected) -> dict[int, Addition]:
+def fillings(cut: Fates) -> dict[int, Addition]:
     """What fills the results from the seam on that point back to a removed one (WIRE_RULES 12)."""
-    options, history = expected.options, expected.history
+    history = cut.history
     filled: dict[int, Addition] = {}
-    if not options.notice or (options.at is not None and not options.session):
+    if not cut.options.notices:
         return filled
     whole: dict[tuple[str, str], Block] = {}  # the last full result of a tool with the same arguments
     written: dict[str, int] = {}  # the last call that wrote to a path
@@ -177,10 +176,10 @@ def fillings(expected: Expected) -> dict[int, Addition]:
                 whole[key] = call
             continue
         earlier = whole.get(key)
-        if call.message < expected.seam or earlier is None or written.get(path, -1) > earlier.seq:
+        if call.message < cut.seam or earlier is None or written.get(path, -1) > earlier.seq:
             continue
         source = earlier.partner
-        if source is not None and expected.fates[source.seq] is Fate.GOES:
+        if source is not None and cut.of(source) is Fate.GOES:
             there = address(earlier.id, earlier.name, arguments(history, earlier))
             head = f"[cutline] The earlier result, address {there}, which left this context:\n"
             filled[result.seq] = Addition(head, _raw_content(history, source))

@@ -140,6 +140,9 @@ class _Rewriting:
         self.changes = _changes(history, plan)
         self.gone = self._gone()
         self.by_uuid = {record.uuid: number for number, record in enumerate(self.records) if record.uuid}
+        # Where the client follows another link than the file's, the copy says so: with records gone, the guess
+        # that it makes over a missing parent could fall on another record.
+        self.guessed = {child: self.records[parent].uuid for child, parent in history.branch.relinked}
         self.notice = str(uuid.uuid4()) if plan.last_notice is not None else ""
         self.first_behind = self._first_behind() if self.notice else None
 
@@ -201,7 +204,7 @@ class _Rewriting:
             if member.key in ("sessionId", "session_id") and view[member.start] == '"':
                 edits.append((member.start, member.end, b'"%s"' % self.new_id.encode()))
             elif member.key == "parentUuid":
-                link = self._link(number, record)
+                link = self._link(number)
                 if link is not None:
                     self.relinked += 1
                     edits.append((member.start, member.end, link))
@@ -222,14 +225,18 @@ class _Rewriting:
             raw = raw[:start] + new + raw[end:]
         return raw.replace(b"\n", b" ") + b"\n" if b"\n" in raw else raw + b"\n"
 
-    def _link(self, number: int, record: Record) -> bytes | None:
+    def _link(self, number: int) -> bytes | None:
         """The new literal of a record's parent; None where it stays as it is."""
         if number == self.first_behind:
             return b'"%s"' % self.notice.encode()
-        found = self._survivor(record.parent)
+        found = self._survivor(self._parent(number))
         if found is None:
-            return None
+            guess = self.guessed.get(number)
+            return b'"%s"' % guess.encode() if guess else None
         return b'"%s"' % found.encode() if found else b"null"
+
+    def _parent(self, number: int) -> str:
+        return self.guessed.get(number, self.records[number].parent)
 
     def _survivor(self, uuid_: str) -> str | None:
         """The nearest ancestor that stays ("" if none does), or None where that record itself stays."""
@@ -239,7 +246,7 @@ class _Rewriting:
         seen: set[int] = set()
         while number is not None and number in self.gone and number not in seen:
             seen.add(number)
-            uuid_ = self.records[number].parent
+            uuid_ = self._parent(number)
             number = self.by_uuid.get(uuid_)
         return uuid_ if number is not None and number not in self.gone else ""
 

@@ -198,7 +198,7 @@ def _owner(path: Path) -> str:
     """The session that an older sub-agent's file says it belongs to."""
     try:
         with path.open("rb") as handle:
-            found = _SESSION(handle.read(_EDGE))
+            found = _SESSION(handle.read(4096))
     except OSError:
         return ""
     return found[1].decode("utf-8", "replace") if found else ""

@@ -153,7 +153,7 @@ class _Build:
                 self._attachment(index)
             elif record.type == "system" and record.subtype == "local_command":
                 opened = self._open(index)
-                self._say(index, opened.items(opened.top.get("content")), "harness")
+                self._say(index, opened.items(opened.top("content")), "harness")
         self.out.write(b"]}")
 
     def _agent(self, index: int) -> None:
@@ -214,14 +214,14 @@ class _Build:
             self._say(index, items, "summary")
         else:
             opened = self._open(index)
-            other = record.meta or record.sidechain or foreign(opened.value(opened.top.get("origin")))
+            other = record.meta or record.sidechain or foreign(opened.value(opened.top("origin")))
             self._say(index, items, "human" if not other and any(map(_typed, items)) else "harness")
 
     def _attachment(self, index: int) -> None:
         """Words typed while the agent worked stand in an attachment alone; other attachments are harness."""
         opened = self._open(index)
         if self.records[index].subtype != "queued_command":
-            self.left_out += len(opened.literal(opened.top.get("attachment")))
+            self.left_out += len(opened.literal(opened.top("attachment")))
             return
         queued = opened.inside("attachment")
         items = opened.items(queued.get("prompt"))

@@ -101,7 +101,7 @@ def follow_preserved(links: Links, log: Log) -> int | None:
     with log.reader() as fetch:
         for index in boundaries:
             opened = Opened(fetch(links.records[index]))
-            found = opened.value(opened.top.get("compactMetadata"))
+            found = opened.value(opened.top("compactMetadata"))
             if isinstance(found, dict) and (found.get("preservedMessages") or found.get("preservedSegment")):
                 lists[index] = found
     if not lists:

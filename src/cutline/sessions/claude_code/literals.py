@@ -37,30 +37,29 @@ class Item(NamedTuple):
 
 
 class Opened:
-    """A record's bytes, and where its members stand.
+    """A record's bytes, and where its members stand; what is not asked for is not scanned.
 
     Attributes:
         raw: the bytes.
         view: their latin-1 view.
-        top: the record's members.
     """
 
     def __init__(self, raw: bytes) -> None:
         """Take a record apart; it must have been read once (`records.read`)."""
         self.raw = raw
         self.view = raw.decode("latin-1")
-        self.top = self._members(0)
 
-    def _members(self, at: int) -> dict[str, Range]:
-        """Where the values of the object at `at` stand; it is known to be one."""
+    def _walk(self, at: int, until: str = "") -> dict[str, Range]:
+        """Where the values of the object at `at` stand, up to the value of `until` (whose end is not looked for)."""
         view, found = self.view, dict[str, Range]()
         at += 1
         while True:
             simple = _SIMPLE(view, at)
             if simple:
-                found[simple[1]] = simple.span(2)
+                key = simple[1]
+                found[key] = simple.span(2)
                 at = simple.end()
-                if simple[3] == "}":
+                if simple[3] == "}" or key == until:
                     return found
                 continue
             at = skip(view, at)
@@ -68,20 +67,36 @@ class Opened:
                 return found
             key, at = scan(view, at)
             start = skip(view, skip(view, at) + 1)
+            if key == until:
+                found[key] = (start, start)
+                return found
             end = scan(view, start)[1]
             found[key] = (start, end)
             at, more = spans.after(view, end, "}")
             if not more:
                 return found
 
-    def literal(self, member: Range | None) -> bytes:
-        """The bytes of a member's value; none where there is no such member."""
-        return self.raw[member[0] : member[1]] if member else b""
+    def _start(self, key: str) -> int:
+        """Where the value of a member of the record begins; -1 where there is no such member."""
+        times = self.raw.count(b'"%s"' % key.encode())
+        if not times:
+            return -1
+        # The walk stops early where the key can stand but once: most of a record's bytes lie behind its message.
+        return self._walk(0, key if times == 1 else "").get(key, (-1, -1))[0]
 
     def inside(self, key: str) -> dict[str, Range]:
         """The members of the object that is the value of `key`; none where it is no object."""
-        member = self.top.get(key)
-        return self._members(member[0]) if member and self.view[member[0]] == "{" else {}
+        start = self._start(key)
+        return self._walk(start) if start >= 0 and self.view[start] == "{" else {}
+
+    def top(self, key: str) -> Range | None:
+        """Where the value of `key` stands; None where there is none."""
+        start = self._start(key)
+        return (start, scan(self.view, start)[1]) if start >= 0 else None
+
+    def literal(self, member: Range | None) -> bytes:
+        """The bytes of a member's value; none where there is no such member."""
+        return self.raw[member[0] : member[1]] if member else b""
 
     def value(self, member: Range | None) -> Any:
         """The decoded value of a member; None where there is none."""

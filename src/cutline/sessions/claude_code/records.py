@@ -27,7 +27,8 @@ _WEB = re.compile(rb'\s*\{\s*"loglines"\s*:').match
 _START = re.compile(
     r'\{\s*"(?:type|parentUuid|logicalParentUuid|isSidechain|sessionId|session_id|uuid|messageId|leafUuid|summary)"'
 ).finditer
-_TRIES = 500
+_TRIES = 500  # each may run to the line's end
+_RECENT = 4096  # texts that are kept to be shared: a parent is nearly always a recent record
 _HINT = "give a session file of Claude Code, or type: cutline ls"
 
 
@@ -287,6 +288,8 @@ class _Index:
         type_ = got.get("type")
         if type(type_) is not str:
             return False
+        if len(self._seen) > _RECENT:
+            self._seen.clear()
         same = self._seen.setdefault
         subtype = got.get("subtype")
         role = message_id = model = ""
@@ -355,12 +358,14 @@ def _restart(text: str, at: int, end: int) -> int:
     An object inside the torn one is no record: a record has a type and says what it belongs to, and nothing
     but another record or the line's end follows it.
     """
-    for tried, found in enumerate(_START(text, at, end)):
-        if tried == _TRIES:
-            break
+    failed = 0
+    for found in _START(text, at, end):
         try:
             value, behind = scan(text, found.start())
         except DOUBTS:
+            failed += 1
+            if failed == _TRIES:
+                break
             continue
         if type(value) is tuple and (behind == end or text[skip(text, behind)] == "{"):
             got = dict(value)

@@ -1,7 +1,8 @@
 """What a session is called.
 
 Law: the name that a person gave comes first, then the client's own title, then its old summary, then the
-first words that a person typed; always one line, always printable.
+first words that a person typed; always one line, always printable. A summary of another session, which older
+versions left at the head of a file, names nothing: its leaf is not in the file.
 """
 
 from __future__ import annotations
@@ -25,17 +26,22 @@ _LONGEST = 200
 def of(history: History) -> str:
     """The title of a session that was read; "" where nobody named it and nobody typed a word."""
     log = history.log
-    last = {record.type: record for record in log.records if record.type in _TITLES}
+    uuids = {record.uuid for record in log.records}
+    last = {
+        record.type: record
+        for record in log.records
+        if record.type in _TITLES and (record.type != "summary" or record.leaf in uuids)
+    }
     for type_, key in _TITLES.items():
         if type_ in last:
             opened = Opened(log.raw(last[type_]))
-            found = opened.value(opened.top.get(key))
+            found = opened.value(opened.top(key))
             if isinstance(found, str) and found.strip():
                 return _line(found)
     for number in history.human:
         place = history.places[number][0]
         opened = Opened(log.raw(log.records[place.record]))
-        outer, inner = ("message", "content") if "message" in opened.top else ("attachment", "prompt")
+        outer, inner = ("message", "content") if opened.inside("message") else ("attachment", "prompt")
         for item in opened.items(opened.inside(outer).get(inner)):
             if item.type == "text" and typed("text", words(item)):
                 return _line(words(item))
@@ -55,6 +61,9 @@ def of_edges(head: bytes, tail: bytes) -> str:
             continue
         type_ = record.get("type")
         if type_ in _TITLES:
+            own = f'"uuid":"{record.get("leafUuid")}"'.encode("utf-8", "replace")
+            if type_ == "summary" and own not in head and own not in tail:
+                continue
             titles[type_] = str(record.get(_TITLES[type_]) or "")
         elif type_ == "user" and not first:
             first = _words(record)

@@ -1,0 +1,253 @@
+"""What happens to every block: it stays, it goes, or its words stay as text (rules 3, 4 and 7 of the contract).
+
+Law: every decision is taken from the input alone, and names where it comes from.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+from enum import Enum
+
+from .history import CHECKPOINT, Block, History, Turn
+from .seam import Options, Uncut, find_seam
+from .tree import Node
+
+# Whose pairs stay before a seam, by client (CLIENTS.md): what was said through a tool, and what instructs.
+SPEECH = ("AskUserQuestion", "ExitPlanMode")
+INSTRUCTIONS = ("Skill", "ToolSearch")
+TODO = "TodoWrite"
+SAY = re.compile(r"(?:^|cutline[_.-]+)say\Z")
+_HUMAN_REFUSALS = (
+    "The user doesn't want to proceed with this tool use",
+    "The user doesn't want to take this action right now",
+    "[Request interrupted by user",
+)
+_FAMILY = r"fable|mythos|opus|sonnet|haiku"
+_MODEL = re.compile(
+    rf"claude-(?:(?P<family>{_FAMILY})-(?P<major>\d{{1,2}})(?!\d)(?:[-.](?P<minor>\d{{1,2}})(?!\d))?"
+    rf"|(?P<old_major>\d)(?:[-.](?P<old_minor>\d))?-(?P<old_family>{_FAMILY}))"
+)
+
+
+class Fate(Enum):
+    """What happens to a block: it stays, it goes, or it is a narration block whose words stay as text."""
+
+    STAYS = 1
+    GOES = 2
+    SPEAKS = 3
+
+
+class Stretch:
+    """Messages ``first`` to ``last`` (excluded), what leaves them, and the turn that ends them (None: a bare seam)."""
+
+    __slots__ = ("first", "gone", "last", "turn")
+
+    def __init__(self, first: int, last: int, turn: Turn | None) -> None:
+        self.first = first
+        self.last = last
+        self.turn = turn
+        self.gone: list[Block] = []
+
+
+class Fates:
+    """The fate of every block of a history.
+
+    Attributes:
+        seam: index of the first message behind the cut.
+        turn: the checkpoint turn at the seam; None where the place was asked for.
+        stretches: what lies between the checkpoints, up to the seam, in order.
+        fates: by block number.
+
+    Raises:
+        Uncut: the contract leaves the body as it is.
+    """
+
+    def __init__(self, history: History, options: Options) -> None:
+        self.history = history
+        self.options = options
+        if self._member_of(b"thread", b"type") == "continue":
+            raise Uncut("the history is held by the server")
+        self.model = read_model(self._string(history.root.get(b"model")))
+        self.thinking = self._member_of(b"thinking", b"type")
+        self.seam, self.turn = find_seam(history, options)
+        earlier = [turn for turn in history.turns if turn.first < self.seam]
+        starts = [0, *(turn.first for turn in earlier)]
+        ends = [*starts[1:], self.seam]
+        self.stretches = [Stretch(*ends_) for ends_ in zip(starts, ends, [*earlier, self.turn], strict=True)]
+        self._refuse()
+        self.fates = [Fate.STAYS] * len(history.blocks)
+        self._decide()
+        self._refuse_strangers()
+
+    def of(self, block: Block) -> Fate:
+        """The fate of one block."""
+        return self.fates[block.seq]
+
+    def caused(self) -> bool:
+        """Whether anything leaves before the seam or in its turn; only then does later thinking have to go."""
+        last = self.turn.checkpoints[-1].message if self.turn is not None else self.seam - 1
+        return any(block.message <= last and self.of(block) is not Fate.STAYS for block in self.history.blocks)
+
+    def between(self, first: int, last: int) -> Iterator[Block]:
+        """The blocks of some messages that stand behind the last compaction."""
+        for message in self.history.messages[first:last]:
+            for block in message.blocks:
+                if block.seq > self.history.floor:
+                    yield block
+
+    # What forbids a cut
+
+    def _refuse(self) -> None:
+        floor = self.history.floor
+        for block in self.history.blocks:
+            if block.partner is None or block.kind != "call":
+                continue
+            if block.message < self.seam <= block.partner.message:
+                raise Uncut(f"{block.place} and its result stand on both sides of the seam")
+            # What is summed up does not change, so half of such a pair would be left behind it.
+            if block.seq < floor < block.partner.seq:
+                raise Uncut(f"{block.place} and its result stand on both sides of a compaction")
+        for stretch in self.stretches:
+            for checkpoint in stretch.turn.checkpoints if stretch.turn else ():
+                caller = checkpoint.node.get(b"caller")
+                if caller is not None and caller.kind == "{" and self._string(caller.get(b"type")) != "direct":
+                    raise Uncut(f"{checkpoint.place} was called by a program that the provider runs")
+
+    def _refuse_strangers(self) -> None:
+        """A block of an unknown type that answers a call which goes would be half a pair (WIRE_RULES 0.7)."""
+        gone = {block.id for stretch in self.stretches for block in stretch.gone if block.kind == "call"}
+        for block in self.between(0, self.seam):
+            if block.kind == "unknown" and self._string(block.node.get(b"tool_use_id")) in gone:
+                raise Uncut(f"{block.place} is of an unknown type and answers a call that would go")
+
+    # Decisions
+
+    def _decide(self) -> None:
+        for stretch in self.stretches:
+            todo = self._last_todo(stretch)
+            for block in self.between(stretch.first, stretch.last):
+                if block.kind == "thought":
+                    self.fates[block.seq] = self._thought(block)
+                elif block.kind in ("call", "result") and not self._kept_pair(block, todo):
+                    self.fates[block.seq] = Fate.GOES
+                if self.of(block) is Fate.GOES:
+                    stretch.gone.append(block)
+        for block in self.between(self.seam, len(self.history.messages)):
+            if block.kind == "thought" and self._leaves_tail(block):
+                self.fates[block.seq] = self._thought(block)
+
+    def _last_todo(self, stretch: Stretch) -> Block | None:
+        last = None
+        for block in self.between(stretch.first, stretch.last):
+            if block.name == TODO and block.type == "tool_use" and block.partner is not None:
+                last = block
+        return last
+
+    def _kept_pair(self, block: Block, todo: Block | None) -> bool:
+        """Whether a call or a result before the seam stays (rule 4; WIRE_RULES 9, CLIENTS)."""
+        if block.partner is None:
+            return False
+        call, result = (block, block.partner) if block.kind == "call" else (block.partner, block)
+        if call.name in self.options.keep_tools or call is todo:
+            return True
+        if call.type != "tool_use":
+            return call.type == "server_tool_use" and call.name.startswith("tool_search_tool")
+        if call.name in SPEECH or call.name in INSTRUCTIONS or SAY.search(call.name):
+            return True
+        if CHECKPOINT.search(call.name) and self.history.completed(call):
+            return True
+        content = result.node.get(b"content")
+        items = content.elements if content is not None else []
+        if any(self._string(item.get(b"type")) == "tool_reference" for item in items):
+            return True
+        return self.history.result_text(result).startswith(_HUMAN_REFUSALS)
+
+    def narrates(self, block: Block) -> bool:
+        """A narration block whose words are kept (WIRE_RULES 1.3)."""
+        if block.type != "thinking" or self.options.drop_narration or not self.history.words(block).strip():
+            return False
+        if self.thinking == "between_tools":
+            return True
+        signature = self.history.member(block, b"signature")
+        return signature is not None and tagged_narration(self.history.string(signature))
+
+    def _thought(self, block: Block) -> Fate:
+        return Fate.SPEAKS if self.narrates(block) else Fate.GOES
+
+    def _leaves_tail(self, block: Block) -> bool:
+        """Whether a thought from the seam on leaves: the turn's by the turn's rule, what follows in late cuts."""
+        if self.turn is not None and block.message <= self.turn.checkpoints[-1].message:
+            return self.thinking != "enabled" or self.model == "bound"
+        late = self.options.at is not None or self.options.session
+        return late and self.model != "free"
+
+    # Members that steer
+
+    def _string(self, node: Node | None) -> str:
+        return self.history.string(node) if node is not None and node.kind == '"' else ""
+
+    def _member_of(self, outer: bytes, inner: bytes) -> str:
+        node = self.history.root.get(outer)
+        return self._string(node.get(inner)) if node is not None else ""
+
+
+def read_model(name: str) -> str:
+    """How a model treats thinking over a changed prefix: ``bound``, ``free``, or ``unknown`` (WIRE_RULES 1.3)."""
+    found = _MODEL.search(name)
+    if found is None:
+        return "unknown"
+    family = found["family"] or found["old_family"]
+    version = (int(found["major"] or found["old_major"]), int(found["minor"] or found["old_minor"] or 0))
+    return "bound" if version >= ((5, 1) if family in ("fable", "mythos") else (5, 5)) else "free"
+
+
+def tagged_narration(signature: str) -> bool:
+    """Whether a signature's envelope says ``narration``: field 2, in it field 1, in it field 8 (WIRE_RULES 1.3)."""
+    try:
+        envelope = base64.b64decode(signature, validate=True)
+        tags = [
+            tag for outer in _fields(envelope, 2) for inner in _fields(outer, 1) for tag in _fields(inner, 8)
+        ]
+    except (binascii.Error, ValueError):
+        return False
+    return bool(tags) and tags[-1] == b"narration"
+
+
+def _fields(data: bytes, wanted: int) -> list[bytes]:
+    """The length-delimited fields of one number in a protobuf message.
+
+    Raises:
+        ValueError: it is no such message.
+    """
+    found = []
+    pos = 0
+    while pos < len(data):
+        key, pos = _varint(data, pos)
+        wire = key & 7
+        if wire == 0:
+            _, pos = _varint(data, pos)
+            continue
+        size = {1: 8, 5: 4}.get(wire)
+        if wire == 2:
+            size, pos = _varint(data, pos)
+        if size is None or pos + size > len(data):
+            raise ValueError("no protobuf message")
+        if wire == 2 and key >> 3 == wanted:
+            found.append(data[pos : pos + size])
+        pos += size
+    return found
+
+
+def _varint(data: bytes, pos: int) -> tuple[int, int]:
+    value = shift = 0
+    while pos < len(data) and shift < 64:
+        byte = data[pos]
+        value |= (byte & 127) << shift
+        pos += 1
+        if byte < 128:
+            return value, pos
+        shift += 7
+    raise ValueError("no varint")

@@ -1,0 +1,151 @@
+"""The real Claude Code, driven without a terminal. Law: its own home, a dummy key, an upstream on loopback.
+
+It is installed from npm into the user's cache, outside of the repository, once for each version. A test is
+skipped only where npm does not answer; any other fault is the test's failure.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PACKAGE = "@anthropic-ai/claude-code"
+VERSION = "2.1.332"
+"""The version that docs/claude-code-sessions.md speaks of."""
+
+_MODEL = "claude-sonnet-4-5"
+_ANSWERS_S, _INSTALLS_S, _RUNS_S = 30, 420, 120
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one run ended: exit code, and what it printed."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """The one JSON object that the client prints at the end."""
+        found: dict[str, Any] = json.loads(self.stdout)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Claude:
+    """An installed client, pointed at an upstream.
+
+    Attributes:
+        binary: what is run.
+        url: the upstream's base URL.
+        model: the model that is asked for.
+        environment: set besides what every run gets.
+    """
+
+    binary: Path
+    url: str
+    model: str = _MODEL
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def run(self, prompt: str, cwd: Path, config_dir: Path, *options: str) -> Outcome:
+        """Give the client one prompt in `cwd` and wait for its end."""
+        home = config_dir.parent / "home"
+        home.mkdir(parents=True, exist_ok=True)
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "CLAUDE_CONFIG_DIR": str(config_dir),
+            "ANTHROPIC_BASE_URL": self.url,
+            "ANTHROPIC_API_KEY": "dummy",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_AUTOUPDATER": "1",
+            "DISABLE_AUTO_COMPACT": "1",
+            **self.environment,
+        }
+        command = [str(self.binary), "-p", prompt, "--model", self.model, "--output-format", "json"]
+        command += ["--allowedTools", "Bash,Read", *options]
+        done = subprocess.run(
+            command,
+            cwd=cwd,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_RUNS_S,
+            check=False,
+        )
+        return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def resume(self, session_id: str, prompt: str, cwd: Path, config_dir: Path, *options: str) -> Outcome:
+        """Go on in a session with one more prompt."""
+        return self.run(prompt, cwd, config_dir, "--resume", session_id, *options)
+
+
+def sessions(config_dir: Path, cwd: Path) -> list[Path]:
+    """The session files of a working directory."""
+    return sorted(project(config_dir, cwd).glob("*.jsonl"))
+
+
+def project(config_dir: Path, cwd: Path) -> Path:
+    """The folder that holds them; for directories whose path is plain ASCII and no longer than 200 characters."""
+    return config_dir / "projects" / re.sub(r"[^A-Za-z0-9]", "-", os.path.realpath(cwd))
+
+
+def install(version: str = VERSION) -> Path:
+    """The binary of one version, installed from npm if it is not there yet."""
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("npm does not answer: it is not on PATH")
+    folder = _cache() / version
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:  # parallel workers install once
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        binary = folder / "node_modules" / ".bin" / "claude"
+        if not _works(binary):
+            _npm(npm, "install", "--no-audit", "--no-fund", "--prefix", str(folder), f"{PACKAGE}@{version}")
+            if not _works(binary):  # npm was told to run no scripts: the package's own one puts the binary in place
+                package = folder / "node_modules" / PACKAGE
+                subprocess.run(["node", "install.cjs"], cwd=package, timeout=_INSTALLS_S, check=True)
+            assert _works(binary), f"{binary} does not run"
+    return binary
+
+
+def _cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "cutline-tests" / "claude-code"
+
+
+def _works(binary: Path) -> bool:
+    if not binary.exists():
+        return False
+    done = subprocess.run([binary, "--version"], capture_output=True, timeout=_RUNS_S, check=False)
+    return done.returncode == 0
+
+
+def _npm(npm: str, *arguments: str) -> None:
+    """Run npm; where it fails, say whether it answers at all."""
+    try:
+        done = subprocess.run([npm, *arguments], capture_output=True, text=True, timeout=_INSTALLS_S, check=False)
+        if done.returncode == 0:
+            return
+        said = done.stderr.strip()[-500:]
+    except subprocess.TimeoutExpired:
+        said = f"no end within {_INSTALLS_S} s"
+    try:
+        asked: Sequence[str] = [npm, "view", PACKAGE, "version", "--fetch-retries=0"]
+        alive = subprocess.run(asked, capture_output=True, timeout=_ANSWERS_S, check=False).returncode == 0
+    except subprocess.TimeoutExpired:
+        alive = False
+    if not alive:
+        pytest.skip(f"npm does not answer: {said}")
+    pytest.fail(f"npm answers, but does not install {PACKAGE}: {said}")
