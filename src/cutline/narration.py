@@ -71,7 +71,7 @@ def spoken(name: str, arguments: bytes) -> str | None:
 # The agent's words: clauses, and what they say
 
 _MOST_WORDS = 4_000  # characters
-_CLAUSE = re.compile(r"(?<=[.!?;:])[*_\"')]*\s+|\s*\n+\s*|\s+[\u2014\u2013-]+\s+|\u2014")
+_CLAUSE = re.compile(r"(?<=[.!?;:])[*_\"')]*\s+|(?<!\s)\s*\n\s*|(?<!\s)\s+[\u2014\u2013-]+\s+|\u2014")
 _LEAD = (
     r"[\s*_>#\"'(\d.)-]*(?:(?:ok|okay|good|great|perfect|excellent|nice|alright|right|sure|yes|now|next|then|first|"
     r"second|third|finally|also|and|so|but|meanwhile|done|thanks|here|currently)\b[\s,!.:;]*)*"
@@ -172,6 +172,7 @@ _DEEDS = tuple(
         ("", ("deploy",), r"deploy\w*"),
         ("git", (" log",), r"history|git log|recent commits?"),
         ("git", (" status",), r"status|(?:working )?tree"),
+        ("git", (" add",), r"stag\w+|adds?|added"),
         *(("git", (f" {verb}",), rf"{verb.removesuffix('e')}\w*") for verb in _GIT),
     )
 )
@@ -352,9 +353,9 @@ _FAILED = re.compile(
     r"|\bconflict\b|not found|no such file|\b(?:denied|refused|failed)\b(?![:=] ?0)|timed out|✗|✕|✘",
     re.M,
 )
-_NONE_FAILED = re.compile(r"\b(?:0|no) (?:failed|failures?|errors?|problems?)\b")
+_NONE_FAILED = re.compile(r"\b(?:0|no) (?:failed|failures?|errors?|problems?)\b|\berror: \(?none\b")
 _WRAPPED = re.compile(r"\A(?:[^\n]*\n){1,8}?Output:\n")
-_QUIET = re.compile(r"[\s(<\[]*(?:[\w ]*(?:no output|without output)[\w ]*)?[\s.)>\]]*(?:</\w+>)?\s*\Z", re.I)
+_QUIET = re.compile(r"[(<\[]?[\w ]*(?:no|without) output[\w ]*[.)>\]]*(?:</\w+>)?", re.I)
 
 
 def _answered(found: Sequence[str], names: _Names, call: ToolCall, changing: bool) -> bool:
@@ -390,10 +391,10 @@ def _carries(text: str, names: _Names, result: str) -> bool:
 
 def _same_number(name: str, result: str) -> bool:
     """A number that the result spells otherwise: with thousands separators, without its unit, or unrounded."""
-    read = _NUMBER.fullmatch(name)
-    if read is None:
+    number = _NUMBER.fullmatch(name)
+    if number is None:
         return False
-    digits, decimals, unit = read[1].replace(",", ""), read[2] or "", (read[3] or "").lower()
+    digits, decimals, unit = number[1].replace(",", ""), number[2] or "", (number[3] or "").lower()
     if len(digits) > 15:
         return False
     if not decimals and not unit:
@@ -454,7 +455,8 @@ def _fits(found: Sequence[str], names: _Names, error: bool, result: str, lowered
     A success has a subject: "the build is clean" is a verdict of a build, "confirmed clean" of nothing.
     """
     wrapped = _WRAPPED.match(result)
-    blank = _QUIET.match(result, wrapped.end() if wrapped else 0) is not None
+    body = result[wrapped.end() if wrapped else 0 :].strip()
+    blank = not body or (len(body) < 100 and _QUIET.fullmatch(body) is not None)
     failed = error or _FAILED.search(_NONE_FAILED.sub("", lowered)) is not None
     codes = frozenset(_EXIT.findall(lowered))
     for text in found:

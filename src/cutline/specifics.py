@@ -28,7 +28,7 @@ _NEVER = ("workdir", "cwd", "justification", "sandbox_permissions", "timeout", "
 _WIDTH, _SHORT, _LONG = 120, 300, 10_000
 _PATCHED = re.compile(r"^(?:\*\*\* (?:Update|Add|Delete) File: |\+\+\+ (?:b/)?)(\S.*)$", re.M)
 _SHELL = re.compile(r"(?:.*/)?(?:ba|z|da|fi|pw)?sh(?:\.exe)?|-\w*c|(?:.*/)?powershell(?:\.exe)?|-Command")
-_GO_THERE = re.compile(r"\s*cd\s+(?:\"[^\"]*\"|'[^']*'|[^\s;&|]+)\s*(?:&&|;|\n)\s*(?=\S)")
+_GO_THERE = re.compile(r"\s*cd\s+(?:\"[^\"]*\"|'[^']*'|[^\s;&|]+)[ \t]*(?:&&|;|\n)\s*(?=\S)")
 _LOOSE = re.compile(r"""(?<![\w.])["']?([A-Za-z_]\w{0,30})["']?\s*:\s*"((?:[^"\\]|\\.){1,2000})""")
 _BLANKS = re.compile("[\\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")

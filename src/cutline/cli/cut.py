@@ -170,6 +170,11 @@ def _print_damage(out: Console, session: Session) -> None:
 def _print_written(out: Console, wanted: Prospect, written: Copy | None) -> None:
     if written is None:
         return
+    if written.missed and not wanted.session.log.grew:
+        out.print(f"The session grew meanwhile: its last {written.missed:,} bytes are not in the copy.", style=paint.WORLD)
+    if written.notice and wanted.done.plan:
+        said = len((wanted.done.plan.last_notice or "").encode())
+        out.print(f"A notice of {said:,} bytes stands in a record of its own, as nobody's words.", style=paint.FAINT)
     out.print()
     out.print(f"Cut {where(wanted)}. Proven on the copy that was written: {written.path}", style=paint.GOOD)
     for label, id_ in (("go on in the copy", written.id), ("go back to the original", wanted.session.id)):

@@ -42,6 +42,7 @@ class Copy:
         removed: records that left whole.
         relinked: records whose parent had left.
         bytes: size of the file.
+        missed: bytes that were added to the original after it was read, and are not in the copy.
     """
 
     path: Path
@@ -51,6 +52,7 @@ class Copy:
     removed: int
     relinked: int
     bytes: int
+    missed: int
 
 
 @dataclass(slots=True)
@@ -96,7 +98,9 @@ def write(history: History, plan: Plan, title: str, prove: Callable[[Path, str],
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
     _sync_folder(source.parent)
-    return Copy(final, new_id, rewriting.notice, rewriting.written, len(rewriting.gone), rewriting.relinked, size)
+    missed = max(0, source.stat().st_size - history.log.size)
+    gone, relinked = len(rewriting.gone), rewriting.relinked
+    return Copy(final, new_id, rewriting.notice, rewriting.written, gone, relinked, size, missed)
 
 
 def _create(path: Path) -> BinaryIO:
@@ -143,6 +147,12 @@ class _Rewriting:
         # Where the client follows another link than the file's, the copy says so: with records gone, the guess
         # that it makes over a missing parent could fall on another record.
         self.guessed = {child: self.records[parent].uuid for child, parent in history.branch.relinked}
+        # Attachments behind the leaf may hang side by side; in the copy one hangs off the other, or a notice among
+        # them would end the line for the rest.
+        chain = history.branch.chain
+        for before, number in zip(chain, chain[1:], strict=False):
+            if history.branch.leaf is not None and number > history.branch.leaf and self.records[number].type == "attachment":
+                self.guessed[number] = self.records[before].uuid
         self.notice = str(uuid.uuid4()) if plan.last_notice is not None else ""
         self.first_behind = self._first_behind() if self.notice else None
 
@@ -179,7 +189,7 @@ class _Rewriting:
         with self.history.log.reader() as fetch:
             for number, record in enumerate(self.records):
                 if number == self.first_behind:
-                    yield self._notice_record(fetch(record), record)
+                    yield self._notice_record(fetch(record), record, self._parent(number))
                 if number in self.gone:
                     continue
                 line = self._record(number, record, fetch(record))
@@ -188,7 +198,7 @@ class _Rewriting:
                     yield line
             if self.notice and self.first_behind is None:
                 leaf = self.records[self.history.branch.chain[-1]]
-                yield self._notice_record(fetch(leaf), leaf, behind=True)
+                yield self._notice_record(fetch(leaf), leaf, leaf.uuid, behind=True)
         self.written += 1
         yield b'{"type":"custom-title","customTitle":%s,"sessionId":"%s"}\n' % (
             spans.quote(self.title),
@@ -232,7 +242,7 @@ class _Rewriting:
         found = self._survivor(self._parent(number))
         if found is None:
             guess = self.guessed.get(number)
-            return b'"%s"' % guess.encode() if guess else None
+            return b'"%s"' % guess.encode() if guess and guess != self.records[number].parent else None
         return b'"%s"' % found.encode() if found else b"null"
 
     def _parent(self, number: int) -> str:
@@ -250,9 +260,8 @@ class _Rewriting:
             number = self.by_uuid.get(uuid_)
         return uuid_ if number is not None and number not in self.gone else ""
 
-    def _notice_record(self, raw: bytes, near: Record, *, behind: bool = False) -> bytes:
+    def _notice_record(self, raw: bytes, near: Record, parent: str, *, behind: bool = False) -> bytes:
         """A user record with `isMeta`, which the client sends and does not show as the human's."""
-        parent = near.uuid if behind else near.parent
         found = self._survivor(parent)
         parent = parent if found is None else found
         if not behind:

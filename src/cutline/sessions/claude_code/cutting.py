@@ -129,7 +129,7 @@ def prospect(
     )
     gone = set(done.plan.drop)
     faults = {
-        fault: fault.place is not None and tuple(fault.place) in gone or fault.place is None
+        fault: fault.place is None or tuple(fault.place) in gone
         for fault in health.faults(request)
     }
     return Prospect(session, done, place, chosen, report, payback, rates, money.rhythm([len(found.requests)]), faults)
