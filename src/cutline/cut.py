@@ -168,6 +168,8 @@ def cut_read(body: bytes, request: wire.Request, options: Options) -> Cut:
         done = splice(plan, options.join)
         if request.messages[0].role == "user" and _first_role(plan) != "user":
             raise Refused("the cut would leave a history that begins with the agent; providers refuse that")
+        if not options.session and done.ends == "assistant" and _last_role(request) != "assistant":
+            raise Refused("the cut would leave a history that ends with the agent; providers refuse that")
     except Refused as error:
         return Cut(body, False, str(error))
     return Cut(
@@ -209,6 +211,10 @@ def names_checkpoint(body: bytes) -> bool:
     """Whether the checkpoint tool's name stands anywhere in the bytes: the quick way out for most bodies."""
     size, find = len(body), body.find
     return any(find(NAME, at, at + _WINDOW + len(NAME)) >= 0 for at in range(0, size, _WINDOW))
+
+
+def _last_role(request: wire.Request) -> str:
+    return next((message.role for message in reversed(request.messages) if message.role != "system"), "")
 
 
 def _first_role(plan: Plan) -> str:

@@ -165,7 +165,8 @@ def make(request: Request, options: Options) -> Plan:
         final = _last_turn(request, pairs, seam)
     _stretch(plan, options, begin, final, kept_from=turns)
     _behind_the_seam(plan, options)
-    if not plan.drop and not plan.speak:
+    turn = seam.call.message if seam.call else seam.message - 1
+    if not any(key[0] <= turn for key in (*plan.drop, *plan.speak)):
         raise Refused("nothing before the seam is left to cut")
     if options.notice and (options.at is None or options.session):
         _fill_stubs(plan)
@@ -298,8 +299,9 @@ def _snap(request: Request, start: int, pairs: dict[Key, Key], options: Options)
             start = min(opened)
         elif start < len(messages) and messages[start].role == "system":
             start -= 1
-        elif start == len(messages) and not options.session and _only_results(request, pairs, start - 1):
-            start = min(made[0] for made, answer in pairs.items() if answer[0] == start - 1)
+        elif start == len(messages) and not options.session and _only_results(request, pairs):
+            last = _last_said(request)
+            start = min(made[0] for made, answer in pairs.items() if answer[0] == last)
         else:
             break
     if start == 0:
@@ -307,11 +309,22 @@ def _snap(request: Request, start: int, pairs: dict[Key, Key], options: Options)
     return start
 
 
-def _only_results(request: Request, pairs: dict[Key, Key], number: int) -> bool:
+def _last_said(request: Request) -> int:
+    """Index of the last message that is not the harness's."""
+    numbers = [number for number, message in enumerate(request.messages) if message.role != "system"]
+    return numbers[-1] if numbers else -1
+
+
+def _only_results(request: Request, pairs: dict[Key, Key]) -> bool:
     """A last message that a cut would remove whole: a request must not end with the agent's words by a cut."""
+    number = _last_said(request)
     message = request.messages[number]
-    return message.role == "user" and all(b.kind is Kind.RESULT for b in message.blocks) and any(
-        answer[0] == number for answer in pairs.values()
+    return (
+        message.role == "user"
+        and any(answer[0] == number for answer in pairs.values())
+        and all(
+            b.kind is RESULT or (b.kind is TEXT and not wire.words(request, b).strip()) for b in message.blocks
+        )
     )
 
 

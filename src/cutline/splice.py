@@ -6,6 +6,7 @@ wrapper of words that were a thinking block or a string, a mark that moves, and 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 
 from . import spans
@@ -26,12 +27,14 @@ class Out:
         last: the same, or behind the seam the last one of a run of unchanged input messages.
         pieces: what it holds, in order; several places in one piece are texts to be joined. Empty for a run.
         whole: it is that input message, or that run, unchanged.
+        lost: a block of it left.
     """
 
     lead: int
     last: int
     pieces: list[list[Key]]
     whole: bool
+    lost: bool = False
 
 
 @dataclass(slots=True)
@@ -43,12 +46,14 @@ class Spliced:
         added: (start, end, place of the result in the input, filled) of what was added to results.
         joined: how many texts were joined onto another one.
         moved: system messages that had to move, by input index.
+        ends: role of the last message that is not a system message.
     """
 
     body: bytes = b""
     added: list[tuple[int, int, Key, bool]] = field(default_factory=list)
     joined: int = 0
     moved: list[int] = field(default_factory=list)
+    ends: str = ""
 
 
 def splice(plan: Plan, join: str | None) -> Spliced:
@@ -62,35 +67,36 @@ def splice(plan: Plan, join: str | None) -> Spliced:
 
 
 def lay_out(plan: Plan, join: str | None, done: Spliced) -> list[Out]:
-    """The output's messages: what is left of each, what is joined, what had to move."""
+    """The output's messages: what is left of each, what is joined, what had to move.
+
+    System messages are laid out last: they separate nothing that the agent said, since behind its words none
+    may stand (docs/wire.md, 1.2).
+    """
     messages, start, drop = plan.request.messages, plan.seam.message, plan.drop
     head = [
         Out(number, number, [[(number, index)] for index in range(len(messages[number].blocks))], True)
         for number in range(plan.floor[0])
+        if messages[number].role != "system"
     ]
-    changed = {key[0] for key in plan.speak} | {key[0] for key in plan.add}
+    systems = [number for number in range(start) if messages[number].role == "system"]
+    spoken = {key[0] for key in plan.speak}
+    changed = spoken | {key[0] for key in plan.add}
     for number in range(plan.floor[0], start):
         message = messages[number]
+        if message.role == "system":
+            continue
         pieces = [[(number, index)] for index in range(len(message.blocks)) if (number, index) not in drop]
         if not pieces:
             continue
-        out = Out(number, number, pieces, len(pieces) == len(message.blocks) and number not in changed)
-        if message.role != "assistant":
+        lost = len(pieces) < len(message.blocks)
+        out = Out(number, number, pieces, not lost and number not in changed, lost or number in spoken)
+        if message.role == "user":
             _drop_blanks(plan, out)
-        elif not out.whole:
+        elif out.lost:
             _drop_empty(plan, out)
         if out.pieces:
             head.append(out)
-    tail: list[Out] = []
-    at = start
-    for number in sorted({key[0] for key in drop if key[0] >= start} | {n for n in changed if n >= start}):
-        tail += _runs(at, number)
-        pieces = [[(number, i)] for i in range(len(messages[number].blocks)) if (number, i) not in drop]
-        if pieces:
-            tail.append(Out(number, number, pieces, False))
-        at = number + 1
-    tail += _runs(at, len(messages))
-    _move_systems(plan, head, tail, done)
+    tail = _tail(plan, changed)
     if join is not None:
         head = _join(plan, head, done)
     for out in head:
@@ -98,8 +104,23 @@ def lay_out(plan: Plan, join: str | None, done: Spliced) -> list[Out]:
             _drop_blanks(plan, out)
     head = [out for out in head if out.pieces]
     if plan.lead:
-        _behind_leading_thinking(plan, head, tail)
-    return head + tail
+        _behind_leading_thinking(plan, head, tail, systems)
+    return _place_systems(plan, head, tail, systems, done)
+
+
+def _tail(plan: Plan, changed: set[int]) -> list[Out]:
+    """What stands from the seam on: runs of unchanged messages, and those that lost or were given something."""
+    messages, drop, at = plan.request.messages, plan.drop, plan.seam.message
+    lost = {key[0] for key in drop if key[0] >= at}
+    tail: list[Out] = []
+    for number in sorted(lost | {number for number in changed if number >= at}):
+        tail += _runs(at, number)
+        pieces = [[(number, index)] for index in range(len(messages[number].blocks)) if (number, index) not in drop]
+        out = Out(number, number, pieces, False)
+        if pieces and not (number in lost and _drop_blanks(plan, out)):
+            tail.append(out)
+        at = number + 1
+    return tail + _runs(at, len(messages))
 
 
 def _runs(start: int, end: int) -> list[Out]:
@@ -107,7 +128,7 @@ def _runs(start: int, end: int) -> list[Out]:
 
 
 def _drop_blanks(plan: Plan, out: Out) -> bool:
-    """Drop white-space-only texts that would stand alone, and empty ones anywhere; True if nothing is left.
+    """Drop white-space-only texts that would stand alone, and empty ones of a message that lost something.
 
     Providers refuse a message whose only text is white space (docs/wire.md, 1.2).
     """
@@ -116,7 +137,7 @@ def _drop_blanks(plan: Plan, out: Out) -> bool:
         return False
     alone = len(blank) == len(out.pieces)
     for piece in blank:
-        if alone or all(_is_empty(plan, key) for key in piece):
+        if alone or (out.lost and all(_is_empty(plan, key) for key in piece)):
             plan.drop.update(dict.fromkeys(piece, "blank text"))
             out.pieces.remove(piece)
             out.whole = False
@@ -143,58 +164,84 @@ def _is_blank(plan: Plan, key: Key) -> bool:
         return False
     start, _ = wire.text_span(request, block)
     # The first character spares the decoding of nearly every other text.
-    return not request.view[start : start + 1].strip(" \\") and not wire.words(request, block).strip()
+    first = request.view[start]
+    return (first in ' \\"' or first > "\x7f") and not wire.words(request, block).strip()
 
 
-def _move_systems(plan: Plan, head: list[Out], tail: list[Out], done: Spliced) -> None:
-    """A system message stands behind a user's and before an assistant's (docs/wire.md, 1.2): see to it.
+def _place_systems(plan: Plan, head: list[Out], tail: list[Out], systems: list[int], done: Spliced) -> list[Out]:
+    """Put the system messages back: where they stood, or where they may stand (docs/wire.md, 1.2).
 
-    The cut can remove the user message before it; then it moves behind the nearest earlier one, or, inside
-    a run of user messages, to that run's end.
+    One may stand behind a user's message or a provider's own result, and before an assistant's message or last.
+    Where the cut took that away it moves behind the nearest earlier user's message, else behind the run of
+    user messages that follows.
     """
     messages = plan.request.messages
-    number = 0
-    while number < len(head):
-        out = head[number]
-        if messages[out.lead].role != "system":
-            number += 1
-            continue
-        following = head[number + 1] if number + 1 < len(head) else (tail[0] if tail else None)
-        after = messages[following.lead].role if following else "assistant"
-        before = _role_before(plan, head, number)
-        if after == "user" and number + 1 < len(head):
-            end = number + 1
-            while end < len(head) and messages[head[end].lead].role == "user":
-                end += 1
-            head.insert(end - 1, head.pop(number))
-            done.moved.append(out.lead)
-        elif before == "assistant":
-            back = number
-            while back > 0 and messages[head[back - 1].lead].role == "assistant":
-                back -= 1
-            if back == 0:
-                number += 1
-                continue
-            head.insert(back, head.pop(number))
-            done.moved.append(out.lead)
-            number += 1
-        else:
-            number += 1
+    said = [*head, *tail]
+    numbers = range(said[-1].last, said[-1].lead - 1, -1) if said else ()
+    done.ends = next((messages[number].role for number in numbers if messages[number].role != "system"), "")
+    firsts = [min(key[0] for piece in out.pieces for key in piece) if out.pieces else out.lead for out in said]
+    behind: dict[int, list[int]] = {}
+    for number in systems:
+        place = natural = bisect_left(firsts, number)
+        if number > plan.floor[0] or plan.floor == (0, -1):
+            place = _legal(plan, said, natural, number)
+        if place != natural:
+            done.moved.append(number)
+        behind.setdefault(place, []).append(number)
+    outs: list[Out] = []
+    for place, out in enumerate([*said, None]):
+        for number in behind.get(place, ()):
+            blocks = range(len(messages[number].blocks))
+            outs.append(Out(number, number, [[(number, index)] for index in blocks], True))
+        if out is not None:
+            outs.append(out)
+    return outs
 
 
-def _role_before(plan: Plan, head: list[Out], number: int) -> str:
-    """The role of what stands before a system message; an assistant's server result counts as a user's turn."""
-    messages = plan.request.messages
-    at = number - 1
-    while at >= 0 and messages[head[at].lead].role == "system":
-        at -= 1
-    if at < 0:
-        return "user"
-    if messages[head[at].lead].role == "assistant":
-        last = head[at].pieces[-1][-1]
-        block = messages[last[0]].blocks[last[1]]
-        return "user" if block.kind is Kind.RESULT and block.server else "assistant"
-    return "user"
+def _legal(plan: Plan, said: list[Out], place: int, number: int) -> int:
+    """The place for a system message: how many of the other messages stand before it."""
+    roles = _Roles(plan, said)
+    inside = place > 0 and max((key[0] for piece in said[place - 1].pieces for key in piece), default=-1) > number
+    speaks_next = inside or roles.first(place) != "user"
+    heard = place > 0 and not inside and (roles.last(place - 1) == "user" or roles.serves(place - 1))
+    if heard and speaks_next:
+        return place
+    if place and (inside or roles.last(place - 1) != "user"):
+        earlier = next((at for at in range(place, 0, -1) if roles.last(at - 1) == "user"), None)
+        if earlier is not None:
+            return earlier
+    if not speaks_next:
+        while place < len(said) and roles.first(place) == "user":
+            roles.split(place)
+            place += 1
+    return place
+
+
+class _Roles:
+    """The roles at the two ends of each message, or run of messages, that is laid out."""
+
+    def __init__(self, plan: Plan, said: list[Out]) -> None:
+        self._plan, self._said = plan, said
+
+    def first(self, at: int) -> str:
+        return self._plan.request.messages[self._said[at].lead].role if at < len(self._said) else ""
+
+    def last(self, at: int) -> str:
+        return self._plan.request.messages[self._said[at].last].role
+
+    def serves(self, at: int) -> bool:
+        """Whether a message ends with a provider's own result."""
+        pieces = self._said[at].pieces
+        if not pieces or self.last(at) != "assistant":
+            return False
+        block = _block(self._plan, pieces[-1][-1])
+        return block.kind is Kind.RESULT and block.server
+
+    def split(self, at: int) -> None:
+        """Part the first message off a run, so that something can stand behind it."""
+        run = self._said[at]
+        if run.last > run.lead:
+            self._said[at : at + 1] = [Out(run.lead, run.lead, [], True), Out(run.lead + 1, run.last, [], True)]
 
 
 def _join(plan: Plan, head: list[Out], done: Spliced) -> list[Out]:
@@ -277,7 +324,7 @@ def _others(request: Request, start: int, but: tuple[str, ...]) -> dict[str, byt
     return {m.key: request.body[m.start : m.end] for m in found if m.key not in but}
 
 
-def _behind_leading_thinking(plan: Plan, head: list[Out], tail: list[Out]) -> None:
+def _behind_leading_thinking(plan: Plan, head: list[Out], tail: list[Out], systems: list[int]) -> None:
     """Kept texts directly before a checkpoint message that keeps its thinking go behind that thinking.
 
     With manual thinking the final assistant turn must start with thinking, and the API may read
@@ -296,9 +343,17 @@ def _behind_leading_thinking(plan: Plan, head: list[Out], tail: list[Out]) -> No
     if not thinking:
         return
     moved: list[list[Key]] = []
+    until = turn.lead
     while head and messages[head[-1].lead].role == "assistant":
         if not _same_wrapper(plan.request, messages[head[-1].lead], messages[turn.lead]):
             break
+        if head[-1].lead <= plan.floor[0] and plan.floor != (0, -1):
+            break
+        last = max(key[0] for piece in head[-1].pieces for key in piece)
+        ended = _block(plan, head[-1].pieces[-1][-1])
+        if ended.kind is Kind.RESULT and any(last < number < until for number in systems):
+            break  # a system message stands there rightly
+        until = head[-1].lead
         moved = head.pop().pieces + moved
     if moved:
         turn.pieces[thinking:thinking] = moved

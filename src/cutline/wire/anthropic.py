@@ -70,7 +70,8 @@ REFUSALS = (
 )
 # Claude Code's answers to a repeated read: they point back to a result that a cut may have removed.
 STUBS = ("Wasted call — file unchanged since your last Read", "File unchanged since last read")
-_STUBS_VIEW = tuple(text.encode().decode("latin-1") for text in STUBS)
+# As they stand in a view, and as they come out of JSON escapes.
+_STUBS_VIEW = (*(text.encode().decode("latin-1") for text in STUBS), *STUBS)
 _MARKED = REFUSALS + _STUBS_VIEW
 
 
@@ -140,6 +141,8 @@ def _read(body: bytes, text: str, known: list[Message]) -> Request:
             messages, end = _messages(text, start, known)
         else:
             value, end = scan(text, start)
+            if key == "tools":
+                value = _tool_names(text, start)
             if key in seen and key in ("model", "thinking", "tools", "thread", "system"):
                 raise Unreadable(f"the key “{key}” stands twice", at)
             seen[key] = value
@@ -157,7 +160,7 @@ def _read(body: bytes, text: str, known: list[Message]) -> Request:
         messages,
         model if isinstance(model, str) else None,
         thinking if isinstance(thinking, str) else None,
-        _tool_names(seen.get("tools")),
+        seen.get("tools", ()),
         "the history is held by the server (thread: continue)" if thread == "continue" else "",
     )
 
@@ -166,11 +169,15 @@ def _object(value: Any) -> tuple[tuple[str, Any], ...]:
     return value if isinstance(value, tuple) else ()
 
 
-def _tool_names(tools: Any) -> tuple[str, ...]:
-    if not isinstance(tools, list):
+def _tool_names(text: str, at: int) -> tuple[str, ...]:
+    if text[at] != "[":
         return ()
-    names = (dict(_object(tool)).get("name") for tool in tools)
-    return tuple(name for name in names if isinstance(name, str))
+    names = []
+    for start, _ in spans.elements(text, at)[0]:
+        name = dict(_object(scan(text, start)[0])).get("name")
+        if type(name) is str:
+            names.append(name if name.isascii() else _exact(text, start, "name"))
+    return tuple(names)
 
 
 def _other_format(seen: dict[str, Any]) -> str:
@@ -268,11 +275,15 @@ def _content(text: str, at: int) -> tuple[bool, tuple[Block, ...], int]:
             id_, name = block.get("id"), block.get("name")
             if type(id_) is not str or type(name) is not str:
                 raise Unreadable("a tool_use block without id or name", at)
+            if not (id_.isascii() and name.isascii()):
+                id_, name = _exact(text, at, "id"), _exact(text, at, "name")
             found.append(_new(Block, (CALL, "tool_use", at, end, id_, name, False, False)))
         elif type_ == "tool_result":
             id_ = block.get("tool_use_id")
             if type(id_) is not str:
                 raise Unreadable("a tool_result block without tool_use_id", at)
+            if not id_.isascii():
+                id_ = _exact(text, at, "tool_use_id")
             content = block.get("content")
             if type(content) is str:
                 mark = _mark(content) if content.startswith(_MARKED) else ""
@@ -284,7 +295,7 @@ def _content(text: str, at: int) -> tuple[bool, tuple[Block, ...], int]:
                 raise Unreadable("a text block without text", at)
             found.append(_new(Block, (TEXT, "text", at, end, "", "", False, False)))
         else:
-            found.append(_rarer(block, type_, at, end))
+            found.append(_rarer(text, block, type_, at, end))
         if text[end] == "]":
             return False, tuple(found), end + 1
         if text[end] == "," and text[end + 1] == "{":
@@ -295,6 +306,12 @@ def _content(text: str, at: int) -> tuple[bool, tuple[Block, ...], int]:
             return False, tuple(found), at
 
 
+def _exact(text: str, at: int, key: str) -> str:
+    """A string member that is not ASCII, decoded as what it is: in the view one character is one byte."""
+    found = next(member for member in spans.members(text, at)[0] if member.key == key)
+    return str(spans.decode(text[found.start : found.end].encode("latin-1")))
+
+
 def _refuse_twins(pairs: tuple[tuple[str, Any], ...], at: int) -> None:
     keys = [key for key, _ in pairs]
     twice = next((key for key in keys if key in _STEERING and keys.count(key) > 1), None)
@@ -302,7 +319,7 @@ def _refuse_twins(pairs: tuple[tuple[str, Any], ...], at: int) -> None:
         raise Unreadable(f"the key “{twice}” stands twice in a content block", at)
 
 
-def _rarer(block: dict[str, Any], type_: Any, start: int, end: int) -> Block:
+def _rarer(text: str, block: dict[str, Any], type_: Any, start: int, end: int) -> Block:
     """A block that is no text, no client's call and no client's result."""
     if type(type_) is not str:
         raise Unreadable("a content block without a type (another wire format?)", start)
@@ -311,11 +328,14 @@ def _rarer(block: dict[str, Any], type_: Any, start: int, end: int) -> Block:
         id_ = block.get("tool_use_id")
         if type(id_) is not str:
             raise Unreadable(f"a {type_} block without tool_use_id", start)
+        id_ = id_ if id_.isascii() else _exact(text, start, "tool_use_id")
         return Block(kind, type_, start, end, id_, "", False, True)
     if kind is CALL:
         id_, name = block.get("id"), block.get("name")
         if type(id_) is not str or type(name) is not str:
             raise Unreadable(f"a {type_} block without id or name", start)
+        if not (id_.isascii() and name.isascii()):
+            id_, name = _exact(text, start, "id"), _exact(text, start, "name")
         return Block(kind, type_, start, end, id_, name, False, True)
     if type_ == "thinking":
         signature = block.get("signature")
