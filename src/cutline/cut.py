@@ -166,6 +166,9 @@ def cut_read(body: bytes, request: wire.Request, options: Options) -> Cut:
     try:
         plan = make(request, options)
         done = splice(plan, options.join)
+        turn = plan.seam.call.message if plan.seam.call else plan.seam.message - 1
+        if not any(key[0] <= turn for key in (*plan.drop, *plan.speak)):
+            raise Refused("nothing before the seam is left to cut")
         if request.messages[0].role == "user" and _first_role(plan) != "user":
             raise Refused("the cut would leave a history that begins with the agent; providers refuse that")
         if not options.session and done.ends == "assistant" and _last_role(request) != "assistant":

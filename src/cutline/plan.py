@@ -165,9 +165,6 @@ def make(request: Request, options: Options) -> Plan:
         final = _last_turn(request, pairs, seam)
     _stretch(plan, options, begin, final, kept_from=turns)
     _behind_the_seam(plan, options)
-    turn = seam.call.message if seam.call else seam.message - 1
-    if not any(key[0] <= turn for key in (*plan.drop, *plan.speak)):
-        raise Refused("nothing before the seam is left to cut")
     if options.notice and (options.at is None or options.session):
         _fill_stubs(plan)
     return plan

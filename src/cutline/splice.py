@@ -207,9 +207,11 @@ def _legal(plan: Plan, said: list[Out], place: int, number: int) -> int:
     if heard and speaks_next:
         return place
     if place and (inside or roles.last(place - 1) != "user"):
-        earlier = next((at for at in range(place, 0, -1) if roles.last(at - 1) == "user"), None)
-        if earlier is not None:
-            return earlier
+        start = place - 1 if inside else place
+        earlier = (at for at in range(start, 0, -1) if roles.last(at - 1) == "user" or roles.serves(at - 1))
+        found = next(earlier, None)
+        if found is not None:
+            return found
     if not speaks_next:
         while place < len(said) and roles.first(place) == "user":
             roles.split(place)

@@ -110,7 +110,7 @@ def verify(
         if after != before:
             at_ = differs(before, after)
             difference = f"{show(after, at_)}, but the body had to stay as it is: {reason}"
-            raise CutError(9, f"after byte {at_:,}", difference) from None
+            raise CutError(8, f"after byte {at_:,}", difference) from None
         return Proof(unchanged=True, reason=str(reason))
     added, last_notice = notices(expected.fates)
     added.update(fillings(expected.fates))

@@ -97,6 +97,9 @@ class Expected:
         outs = [out for out in outs if out.head.role == "assistant" or not self._only_blanks(out)]
         if self.options.join is not None:
             outs = self._join(outs)
+        for out in outs:
+            if len(out.sources) > 1:
+                out.parts = [part for part in out.parts if not self._empty(part)]
         outs = [out for out in outs if not self._only_blanks(out)]
         return self._into_turn(outs, system)
 
@@ -105,15 +108,21 @@ class Expected:
 
     def _parts(self, message: Message) -> list[Part]:
         parts = []
-        before = message.index < self.seam and self._touched(message)
+        touched = message.index < self.seam and self._touched(message)
         for block in message.blocks:
-            if self.fates.of(block) is Fate.GOES:
-                continue
-            if before and block.kind == "text" and block.seq > self.history.floor and not self.history.words(block):
-                self.blanks.append(block)
-                continue
-            parts.append(Part(block, self.fates.of(block) is Fate.SPEAKS))
+            if self.fates.of(block) is not Fate.GOES:
+                part = Part(block, self.fates.of(block) is Fate.SPEAKS)
+                if not touched or not self._empty(part):
+                    parts.append(part)
         return parts
+
+    def _empty(self, part: Part) -> bool:
+        """Whether a part is an empty text, which goes wherever its message is touched; it is counted."""
+        block = part.blocks[0]
+        if len(part.blocks) > 1 or block.kind != "text" or block.seq < self.history.floor or self.history.words(block):
+            return False
+        self.blanks.append(block)
+        return True
 
     def _only_blanks(self, out: Out) -> bool:
         """Whether nothing but white space would be left of a message; then it goes, and is counted.
@@ -235,7 +244,7 @@ class Expected:
             return {place}
         places: set[int] = set()
         if before is not None and (inside or before.head.role != "user"):
-            earlier = (number for number in range(place, 0, -1) if outs[number - 1].head.role == "user")
+            earlier = (n for n in range(place - inside, 0, -1) if outs[n - 1].head.role == "user" or _serves(outs[n - 1]))
             places.update(list(earlier)[:1])
         if not speaks_next:
             while place < len(outs) and outs[place].head.role == "user":

@@ -12,13 +12,13 @@ from .. import narration
 from ..blocks import ToolCall, address
 from ..notice import Loss, Unit, compose, instruction_files
 from .fates import SAY, Fate, Fates, Stretch
-from .history import CHECKPOINT, Block, History, Message
+from .history import Block, History, Message
 
 REPORTERS = ("Task", "Agent")
 WRITERS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
 STUBS = (
-    "Wasted call — file unchanged since your last Read. Refer to that earlier tool_result instead.",
-    "File unchanged since last read. The content from the earlier Read tool_result in this conversation is",
+    "Wasted call — file unchanged since your last Read",
+    "File unchanged since last read. The content from the earlier Read tool_result",
 )
 
 
@@ -86,7 +86,8 @@ class _Composer:
         """The tool beside the checkpoint's own that brings results back, if the body declares it."""
         if self.stretch.turn is None:
             return ""
-        name = CHECKPOINT.sub(lambda found: found[0].replace("micro_handoff", "recall"), self.stretch.turn.checkpoints[-1].name)
+        own = self.stretch.turn.checkpoints[-1].name
+        name = own.removesuffix("micro_handoff") + "recall"
         tools = self.history.root.get(b"tools")
         for tool in tools.elements if tools is not None else ():
             named = tool.get(b"name")
@@ -108,7 +109,7 @@ class _Composer:
         turn = self.stretch.turn
         for message in self.history.messages[turn.first : turn.last] if turn is not None else ():
             if message.role == "assistant":
-                segments[-1] += self._words(message)
+                segments[-1] += self._words(message, whole=True)
 
         def unit(call: Block) -> Unit:
             number = spoken_in.get(call.message, len(segments) - 1)
@@ -120,18 +121,22 @@ class _Composer:
     def _behind_floor(self, message: Message) -> list[Block]:
         return [block for block in message.blocks if block.seq > self.history.floor]
 
-    def _words(self, message: Message) -> list[str]:
+    def _words(self, message: Message, whole: bool = False) -> list[str]:
+        """What the agent said in a message; in the `whole` of a checkpoint turn an unanswered `say` is there too."""
         words = []
         for block in self._behind_floor(message):
             if block.kind == "text" or self.cut.narrates(block):
                 words.append(self.history.words(block))
-            elif block.kind == "call" and _said(block):
+            elif _said(block, whole):
                 words.append(narration.spoken(block.name, arguments(self.history, block)) or "")
         return words
 
 
-def _said(call: Block) -> bool:
-    return call.type == "tool_use" and call.partner is not None and SAY.search(call.name) is not None
+def _said(block: Block, unanswered: bool = False) -> bool:
+    """Whether a block is a call of `say` whose words stand in the output."""
+    if block.type != "tool_use" or not SAY.search(block.name):
+        return False
+    return unanswered or block.partner is not None
 
 
 def arguments(history: History, call: Block) -> bytes:

@@ -69,7 +69,10 @@ REFUSALS = (
     "[Request interrupted by user",
 )
 # Claude Code's answers to a repeated read: they point back to a result that a cut may have removed.
-STUBS = ("Wasted call — file unchanged since your last Read", "File unchanged since last read")
+STUBS = (
+    "Wasted call — file unchanged since your last Read",
+    "File unchanged since last read. The content from the earlier Read tool_result",
+)
 # As they stand in a view, and as they come out of JSON escapes.
 _STUBS_VIEW = (*(text.encode().decode("latin-1") for text in STUBS), *STUBS)
 _MARKED = REFUSALS + _STUBS_VIEW
