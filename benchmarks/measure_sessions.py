@@ -35,7 +35,9 @@ def main() -> None:
         verify(session.history.body, found.done.body, at=found.at, session=True)
         rows.append((found, session))
     rows.sort(key=lambda row: -row[0].report.before.bytes)
-    print("| session | model | calls before → after | bytes before → after | tokens before → after | words kept | pays back after |")
+    print(
+        "| session | model | calls before → after | bytes before → after | tokens before → after | words kept | pays back after |"
+    )
     print("|---|---|---|---|---|---|---|")
     sums = [0, 0, 0, 0]
     for number, (found, session) in enumerate(rows):

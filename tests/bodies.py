@@ -30,15 +30,19 @@ def bodies(most: int | None = None) -> Iterator[tuple[str, bytes]]:
         most: sessions of more than so many bytes are left out.
     """
     for path in session_files():
-        if most is not None and path.stat().st_size > most:
-            continue
-        messages = history(path)
-        for count in (1, 2, 3):
-            places = spots(messages, count)
-            if places:
-                # Both spellings that clients use: compact UTF-8, and ASCII with spaces.
-                compact = (count + len(messages)) % 2 == 0
-                yield f"{path.stem}-{count}", body(with_checkpoints(messages, places), compact=compact)
+        if most is None or path.stat().st_size <= most:
+            yield from bodies_of(path)
+
+
+def bodies_of(path: Path) -> Iterator[tuple[str, bytes]]:
+    """One session with one, two and three checkpoints, where they fit."""
+    messages = history(path)
+    for count in (1, 2, 3):
+        places = spots(messages, count)
+        if places:
+            # Both spellings that clients use: compact UTF-8, and ASCII with spaces.
+            compact = (count + len(messages)) % 2 == 0
+            yield f"{path.stem}-{count}", body(with_checkpoints(messages, places), compact=compact)
 
 
 def history(path: Path) -> list[Message]:
@@ -109,7 +113,8 @@ def checkpoint_turn(number: int, rich: bool = False) -> list[Message]:
 
 def body(messages: list[Message], *, compact: bool = True, **members: Any) -> bytes:
     """A request body; `members` are added to it or take the place of its own."""
-    tools = [{"name": name, "input_schema": {"type": "object"}} for name in ("Bash", CHECKPOINT, "mcp__cutline__recall")]
+    names = ("Bash", CHECKPOINT, "mcp__cutline__recall")
+    tools = [{"name": name, "input_schema": {"type": "object"}} for name in names]
     whole = {
         "model": "claude-opus-4-7",
         "max_tokens": 32000,

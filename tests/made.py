@@ -74,7 +74,9 @@ class Session:
     def answer(self, id_: str, result: str) -> None:
         block = {"tool_use_id": id_, "type": "tool_result", "content": result, "is_error": False}
         self._add(
-            "user", {"role": "user", "content": [block]}, toolUseResult={"stdout": result, "stderr": "", "interrupted": False}
+            "user",
+            {"role": "user", "content": [block]},
+            toolUseResult={"stdout": result, "stderr": "", "interrupted": False},
         )
 
     def checkpoint(self, done: str = "the reader is fixed") -> None:

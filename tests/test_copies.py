@@ -124,7 +124,9 @@ def test_a_session_that_grows_meanwhile_is_copied_as_it_was_and_says_so(tmp_path
     path = session.write(tmp_path / f"{made.ID}.jsonl")
     wanted = prospect(open_session(path))
     with path.open("a") as handle:
-        handle.write(json.dumps({**session.records[-1], "uuid": "late", "message": {"role": "user", "content": "late"}}) + "\n")
+        handle.write(
+            json.dumps({**session.records[-1], "uuid": "late", "message": {"role": "user", "content": "late"}}) + "\n"
+        )
     copy, _ = execute(wanted)
     assert copy.missed > 100
     assert '"late"' not in copy.path.read_text("utf-8")
@@ -159,7 +161,10 @@ def test_a_kill_at_any_moment_leaves_no_half_copy_and_the_next_run_clears_up(tmp
     left_over = 0
     for extra in (0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.04, 0.08):
         process = subprocess.Popen(
-            [sys.executable, "-c", CODE, "cut", str(path)], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [sys.executable, "-c", CODE, "cut", str(path)],
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         while process.poll() is None and not list(tmp_path.glob(".*.cutline-tmp")):
             time.sleep(0.0005)
@@ -174,7 +179,10 @@ def test_a_kill_at_any_moment_leaves_no_half_copy_and_the_next_run_clears_up(tmp
                 left_over += 1
                 assert stat.S_IMODE(entry.stat().st_mode) == 0o600 and not entry.name.endswith(".jsonl")
     assert path.read_bytes() == source
-    assert subprocess.run([sys.executable, "-c", CODE, "cut", str(path)], env=environment, capture_output=True).returncode == 0
+    assert (
+        subprocess.run([sys.executable, "-c", CODE, "cut", str(path)], env=environment, capture_output=True).returncode
+        == 0
+    )
     assert not list(tmp_path.glob(".*.cutline-tmp"))
     assert left_over, "no kill fell into a write: the test tested nothing"
 

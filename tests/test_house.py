@@ -28,7 +28,19 @@ FLOORS = [
 CORE = {room for floor in FLOORS[:4] for room in floor}
 # The proof stands on its own feet: nothing that decides or splices, and no reader of the cut's.
 FORBIDDEN = {"verify": {"spans", "plan", "splice", "cut", "wire", "memo"}}
-EFFECTS = {"os", "pathlib", "time", "socket", "subprocess", "logging", "tempfile", "shutil", "io", "random", "threading"}
+EFFECTS = {
+    "os",
+    "pathlib",
+    "time",
+    "socket",
+    "subprocess",
+    "logging",
+    "tempfile",
+    "shutil",
+    "io",
+    "random",
+    "threading",
+}
 
 
 def modules() -> list[Path]:
@@ -52,7 +64,11 @@ def imports(path: Path) -> list[tuple[str, bool]]:
             found += [(alias.name, id(node) in top) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             if node.level:
-                folder = inside[: len(inside) - node.level] if inside[-1] != "__init__" else inside[: len(inside) - node.level]
+                folder = (
+                    inside[: len(inside) - node.level]
+                    if inside[-1] != "__init__"
+                    else inside[: len(inside) - node.level]
+                )
                 base = ["cutline", *folder, *(node.module or "").split(".")]
             else:
                 base = (node.module or "").split(".")

@@ -72,7 +72,10 @@ def test_joiners_are_counted_on_a_line_of_their_own():
     messages = [{"role": "user", "content": "Go."}]
     for number in range(3):
         messages += [
-            {"role": "assistant", "content": [{"type": "text", "text": f"Step {number}."}, call(str(number), command="ls")]},
+            {
+                "role": "assistant",
+                "content": [{"type": "text", "text": f"Step {number}."}, call(str(number), command="ls")],
+            },
             {"role": "user", "content": [result(str(number), "y" * 99)]},
         ]
     messages += [

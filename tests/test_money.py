@@ -77,9 +77,7 @@ def test_above_a_size_of_prompt_some_models_cost_more() -> None:
     above = priced("claude-sonnet-4-5", prompt=300_000)
     assert (above.output, above.cache_read, above.cache_write_5m) == (22.5, 0.6, 7.5)
     assert (above.w, above.r) == pytest.approx((1.25, 0.1))
-    three = [
-        priced("qwen/qwen3-coder-flash", provider="openrouter", prompt=n).input for n in (1, 32_001, 128_001)
-    ]
+    three = [priced("qwen/qwen3-coder-flash", provider="openrouter", prompt=n).input for n in (1, 32_001, 128_001)]
     assert three[0] < three[1] < three[2]
 
 
@@ -283,9 +281,7 @@ def test_where_cache_reads_cost_a_fortieth_the_same_cut_pays_later() -> None:
         ("gemini-2.5-pro", "5m", 9),
     ],
 )
-def test_turns_where_as_much_survives_behind_the_cut_as_was_deleted(
-    model: str, ttl: money.Ttl, turns: float
-) -> None:
+def test_turns_where_as_much_survives_behind_the_cut_as_was_deleted(model: str, ttl: money.Ttl, turns: float) -> None:
     assert money.payback(0, 50_000, 50_000, priced(model, ttl), warm=True).turns == pytest.approx(turns)
 
 

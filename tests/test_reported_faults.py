@@ -162,7 +162,9 @@ def test_11_nothing_that_is_kept_is_spelled_anew():
     source = case("11")
     messages_at = source.index(b'"messages"')
     assert body.startswith(source[:messages_at])
-    assert body.endswith(source[source.index(b'{"role":"assistant","content":[{"type":"tool_use","id":"toolu_sunck"') :])
+    assert body.endswith(
+        source[source.index(b'{"role":"assistant","content":[{"type":"tool_use","id":"toolu_sunck"') :]
+    )
     assert rb'{"text":"Looking the row up; caf\u00e9 notes are in \u0022ISO\u0022 form.","type":"text"}' in body
     assert b'"content":[{"text":"Looking' in body and b'}],"role":"assistant"}' in body
     assert b"toolu_sun1" not in body

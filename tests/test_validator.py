@@ -182,20 +182,20 @@ def test_each_refusal_of_the_api_is_made(words: str, cases: list[dict[str, Any]]
 def test_a_run_of_thinking_may_leave_whole_and_never_in_part() -> None:
     whole = body(user("go"), agent(call("a")), user(result("a")))
     part = body(user("go"), agent(THOUGHT, call("a")), user(result("a")))
-    assert validator.faults_of_a_cut(RUN, RUN) == validator.faults_of_a_cut(RUN, whole) == []
-    assert ["cannot be modified" in fault for fault in validator.faults_of_a_cut(RUN, part)] == [True]
+    assert validator.faults_of_a_cut(RUN, RUN, 3) == validator.faults_of_a_cut(RUN, whole, 3) == []
+    assert ["cannot be modified" in fault for fault in validator.faults_of_a_cut(RUN, part, 3)] == [True]
 
 
 def test_two_runs_may_not_become_one() -> None:
     two = body(user("go"), agent(THOUGHT, "So.", THOUGHT, call("a")), user(result("a")))
     one = body(user("go"), agent(THOUGHT, THOUGHT, call("a")), user(result("a")))
-    assert ["cannot be modified" in fault for fault in validator.faults_of_a_cut(two, one)] == [True]
+    assert ["cannot be modified" in fault for fault in validator.faults_of_a_cut(two, one, 3)] == [True]
 
 
 def test_thinking_of_an_earlier_turn_is_not_looked_at() -> None:
     before = body(user("go"), agent(THOUGHT, THOUGHT, "x"), user("on"), agent(THOUGHT, call("a")), user(result("a")))
     after = body(user("go"), agent(THOUGHT, "x"), user("on"), agent(THOUGHT, call("a")), user(result("a")))
-    assert validator.faults_of_a_cut(before, after) == []
+    assert validator.faults_of_a_cut(before, after, 5) == []
 
 
 @pytest.mark.parametrize(("model", "refused"), [(BOUND, True), ("claude-opus-5-5", True), ("claude-opus-4-7", False)])
@@ -204,12 +204,12 @@ def test_bound_thinking_of_the_checkpoint_turn_may_not_stay(model: str, refused:
         user("go"), agent(call("a")), user(result("a")), agent(THOUGHT, STORED), user(result("c")), model=model
     )
     after = body(user("go"), agent(THOUGHT, STORED), user(result("c")), model=model)
-    assert bool(validator.faults_of_a_cut(before, after)) == refused
-    assert validator.faults_of_a_cut(before, before) == []
+    assert bool(validator.faults_of_a_cut(before, after, 3)) == refused
+    assert validator.faults_of_a_cut(before, before, 5) == []
     behind = [agent(THOUGHT, call("d")), user(result("d"))]
     after = body(user("go"), agent(STORED), user(result("c")), *behind, model=model)
     before["messages"] += behind
-    assert validator.faults_of_a_cut(before, after) == []
+    assert validator.faults_of_a_cut(before, after, 3) == []
 
 
 def recorded() -> Iterator[tuple[str, dict[str, Any]]]:

@@ -26,11 +26,18 @@ def faults(body: bytes | Body) -> list[str]:
     return [fault for rule in RULES for fault in rule(whole)]
 
 
-def faults_of_a_cut(before: bytes | Body, after: bytes | Body) -> list[str]:
-    """Faults that only show when the body that the thinking was made over is known: checks A and B."""
+def faults_of_a_cut(before: bytes | Body, after: bytes | Body, made_before: int) -> list[str]:
+    """Faults that only show when the body that the thinking was made over is known: checks A and B.
+
+    Args:
+        before: the whole history.
+        after: what is sent of it.
+        made_before: the messages of `after` before this index were made over the whole history; the ones
+            behind it over the cut one, if every request was cut.
+    """
     one: Body = json.loads(before) if isinstance(before, bytes) else before
     two: Body = json.loads(after) if isinstance(after, bytes) else after
-    return [*_modified_runs(one, two), *_bound_elsewhere(one, two)]
+    return [*_modified_runs(one, two), *_bound_elsewhere(one, two, made_before)]
 
 
 def blocks(message: dict[str, Any]) -> Blocks:
@@ -177,8 +184,8 @@ def thinking_ends_no_message(body: Body) -> Iterator[str]:
 def thinking_starts_the_turn(body: Body) -> Iterator[str]:
     """With manual thinking, an open tool loop has thinking first: in its last run of messages, or all in all."""
     messages = body["messages"]
-    if _thinking(body) != "enabled" or not _open_loop(messages):
-        return
+    if _thinking(body) != "enabled" or binds(body.get("model")) or not _open_loop(messages):
+        return  # the models that bind their thinking know adaptive thinking alone
     turn = _turn(messages)
     last_run: Blocks = []
     for message in reversed(messages[:-1]):
@@ -208,23 +215,15 @@ def _modified_runs(before: Body, after: Body) -> Iterator[str]:
             yield "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified"
 
 
-def _bound_elsewhere(before: Body, after: Body) -> Iterator[str]:
-    """Check B: on models that bind it, no thinking stays that was made over a longer history.
-
-    What stands behind the last checkpoint's results was made over the cut history, if every request was cut.
-    """
+def _bound_elsewhere(before: Body, after: Body, made_before: int) -> Iterator[str]:
+    """Check B: on models that bind it, no thinking stays that was made over another history."""
     if not binds(after.get("model")):
         return
     together = zip(before["messages"], after["messages"], strict=False)
     first = next((n for n, (one, two) in enumerate(together) if one != two), len(after["messages"]))
-    number = max((n for n, message in enumerate(after["messages"]) if _stores(message)), default=-1)
-    for message in after["messages"][first : number + 1]:
+    for message in after["messages"][first:made_before]:
         if message["role"] == "assistant" and any(b["type"] in THINKING for b in blocks(message)):
             yield "invalid `signature` in `thinking` block. The block is bound to a different conversation"
-
-
-def _stores(message: dict[str, Any]) -> bool:
-    return any(b["type"] == "tool_use" and b["name"].endswith("micro_handoff") for b in blocks(message))
 
 
 def binds(model: str | None) -> bool:

@@ -175,12 +175,17 @@ def cut_read(body: bytes, request: wire.Request, options: Options) -> Cut:
             raise Refused("the cut would leave a history that ends with the agent; providers refuse that")
     except Refused as error:
         return Cut(body, False, str(error))
+    except RecursionError:
+        # Deep enough to be read once, too deep for what is read again inside of it.
+        return Cut(body, False, "the body was left as it is: nested too deeply to be read safely")
     return Cut(
         done.body,
         done.body != body,
         "",
         plan.seam,
-        tuple(Notice(start, end, Place(*key), "fill" if filled else "notice") for start, end, key, filled in done.added),
+        tuple(
+            Notice(start, end, Place(*key), "fill" if filled else "notice") for start, end, key, filled in done.added
+        ),
         done.joined,
         tuple(done.moved),
         plan,

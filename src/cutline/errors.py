@@ -1,10 +1,10 @@
 """The tree of errors, drawn by whose fault it is. Law: one line says what happened, where, and what to do next.
 
-    CutlineError
-    ├── InputError        theirs: bytes, files or arguments that can't be used (exit code 2)
-    │   └── Unreadable    … JSON that is not JSON, with the byte offset of the first doubt
-    ├── NothingToCut      nobody's: there is nothing to remove, or removing it would lose money (exit code 3)
-    └── CutError          ours: the proof failed; a cut broke a rule of the contract (exit code 1)
+CutlineError
+├── InputError        theirs: bytes, files or arguments that can't be used (exit code 2)
+│   └── Unreadable    … JSON that is not JSON, with the byte offset of the first doubt
+├── NothingToCut      nobody's: there is nothing to remove, or removing it would lose money (exit code 3)
+└── CutError          ours: the proof failed; a cut broke a rule of the contract (exit code 1)
 """
 
 from __future__ import annotations

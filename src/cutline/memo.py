@@ -91,7 +91,9 @@ class Memo:
         later = request.messages[entry.messages :]
         if later and later[0].role != "assistant" and any(b.type.endswith("tool_result") for b in later[0].blocks):
             return None
-        if any(block.name == wire.STUB or block.type == "compaction" or block.server for m in later for block in m.blocks):
+        if any(
+            block.name == wire.STUB or block.type == "compaction" or block.server for m in later for block in m.blocks
+        ):
             return None
         return replace(entry.done, body=entry.after + rest)
 

@@ -319,9 +319,7 @@ def _only_results(request: Request, pairs: dict[Key, Key]) -> bool:
     return (
         message.role == "user"
         and any(answer[0] == number for answer in pairs.values())
-        and all(
-            b.kind is RESULT or (b.kind is TEXT and not wire.words(request, b).strip()) for b in message.blocks
-        )
+        and all(b.kind is RESULT or (b.kind is TEXT and not wire.words(request, b).strip()) for b in message.blocks)
     )
 
 

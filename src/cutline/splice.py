@@ -470,7 +470,9 @@ def _marked(literal: bytes, old: bytes | None, new: bytes) -> bytes:
     return literal[: found.start] + new + literal[found.end :]
 
 
-def result_literal(request: Request, block: Block, additions: list[Addition]) -> tuple[bytes, list[tuple[int, int, bool]]]:
+def result_literal(
+    request: Request, block: Block, additions: list[Addition]
+) -> tuple[bytes, list[tuple[int, int, bool]]]:
     """A result with what is added to it (docs/wire.md, 10); the spans, cut out again, leave the input's bytes."""
     literal = request.body[block.start : block.end]
     found = next((m for m in spans.members(request.view, block.start)[0] if m.key == "content"), None)
@@ -486,7 +488,10 @@ def result_literal(request: Request, block: Block, additions: list[Addition]) ->
                     extra += spans.quote("\n")[1:-1] + _inside(request, addition.source)
             else:
                 empty = not spans.elements(request.view, found.start)[0]
-                at, extra = end - 1, (b"" if empty else b",") + b'{"type":"text","text":' + spans.quote(addition.text)[:-1]
+                at, extra = (
+                    end - 1,
+                    (b"" if empty else b",") + b'{"type":"text","text":' + spans.quote(addition.text)[:-1],
+                )
                 if addition.source is not None:
                     extra += spans.quote("\n")[1:-1] + _inside(request, addition.source)
                 extra += b'"}'
@@ -508,6 +513,10 @@ def _inside(request: Request, source: Block) -> bytes:
         if "text" in members and request.view[members["text"].start] == '"':
             insides.append(request.body[members["text"].start + 1 : members["text"].end - 1])
         else:
-            kind = spans.decode(request.body[members["type"].start : members["type"].end]) if "type" in members else "block"
+            kind = (
+                spans.decode(request.body[members["type"].start : members["type"].end])
+                if "type" in members
+                else "block"
+            )
             insides.append(spans.quote(f"[{kind}: recall it by the address]")[1:-1])
     return b"\\n".join(insides)

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,9 +12,9 @@ from live.upstream import Upstream, call, text
 pytestmark = pytest.mark.slow
 
 
-def flat(messages: list[dict[str, object]]) -> list[tuple[str, str, str]]:
+def flat(messages: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
     """(role, type, what it says) of each block; the client's own reminders and system messages aside."""
-    found = []
+    found: list[tuple[str, str, str]] = []
     for message in messages:
         content = message["content"]
         for block in [text(content)] if isinstance(content, str) else content:
@@ -23,7 +24,7 @@ def flat(messages: list[dict[str, object]]) -> list[tuple[str, str, str]]:
     return found
 
 
-def test_a_resumed_session_sends_its_whole_history(tmp_path: Path):
+def test_a_resumed_session_sends_its_whole_history(tmp_path: Path) -> None:
     cwd, config = tmp_path / "project", tmp_path / "config"
     cwd.mkdir()
     binary = claude.install()

@@ -28,7 +28,9 @@ from .options import collect, cut_options, json_option
 @click.argument("what", required=False, metavar="[SESSION|BODY|-]")
 @click.option("-n", "--dry-run", is_flag=True, help="Show the figures and write nothing.")
 @click.option("--force", is_flag=True, help="Cut a session even if that loses money.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Where the cut body goes (default: standard output).")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Where the cut body goes (default: standard output)."
+)
 @cut_options
 @json_option
 def command(
@@ -47,7 +49,9 @@ def command(
     if output is not None:
         raise click.UsageError("-o is for a body; the copy of a session goes beside its original")
     if (options["join"], options["notice"], options["narration"]) != ("\n\n", True, "keep"):
-        raise click.UsageError("--join, --notice and --narration are for bodies; a copy joins nothing and carries its notice")
+        raise click.UsageError(
+            "--join, --notice and --narration are for bodies; a copy joins nothing and carries its notice"
+        )
     return _session(source, dry_run, force, as_json, options)
 
 
@@ -102,7 +106,9 @@ def _write(path: Path, data: bytes) -> None:
         temporary.write_bytes(data)
         temporary.replace(path)
     except OSError as error:
-        raise InputError(f"{path}: can't be written ({(error.strerror or '').lower()}); nothing was left behind") from None
+        raise InputError(
+            f"{path}: can't be written ({(error.strerror or '').lower()}); nothing was left behind"
+        ) from None
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -164,14 +170,18 @@ def _print_damage(out: Console, session: Session) -> None:
         lines = ", ".join(map(str, log.glued[:5]))
         out.print(f"Records glued into one line were parted (line {lines}).", style=paint.FAINT)
     if log.grew:
-        out.print(f"The session grew while it was read: its last {log.grew:,} bytes are not in this.", style=paint.WORLD)
+        out.print(
+            f"The session grew while it was read: its last {log.grew:,} bytes are not in this.", style=paint.WORLD
+        )
 
 
 def _print_written(out: Console, wanted: Prospect, written: Copy | None) -> None:
     if written is None:
         return
     if written.missed and not wanted.session.log.grew:
-        out.print(f"The session grew meanwhile: its last {written.missed:,} bytes are not in the copy.", style=paint.WORLD)
+        out.print(
+            f"The session grew meanwhile: its last {written.missed:,} bytes are not in the copy.", style=paint.WORLD
+        )
     if written.notice and wanted.done.plan:
         said = len((wanted.done.plan.last_notice or "").encode())
         out.print(f"A notice of {said:,} bytes stands in a record of its own, as nobody's words.", style=paint.FAINT)

@@ -21,7 +21,12 @@ from .options import json_option
 
 
 @click.command("demo")
-@click.option("--keep", type=click.Path(path_type=Path), metavar="DIR", help="Leave the project, before.json and after.json there.")
+@click.option(
+    "--keep",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Leave the project, before.json and after.json there.",
+)
 @json_option
 def command(keep: Path | None, as_json: bool) -> None:
     """Carry out a small coding session, cut it at its checkpoint, prove the cut, and show what survived."""
@@ -47,7 +52,9 @@ def _run(folder: Path, as_json: bool, keep: Path | None) -> None:
         (keep / "after.json").write_bytes(done.body)
     request = wire.read(demo.body)
     calls = events.calls(request)
-    back = next(item for item in calls if request.messages[item.message].blocks[item.block].id == demo.brought_back.call)
+    back = next(
+        item for item in calls if request.messages[item.message].blocks[item.block].id == demo.brought_back.call
+    )
     lost = next(item for item in calls if request.messages[item.message].blocks[item.block].id == demo.craft.call)
     if as_json:
         paint.echo_json(
@@ -71,7 +78,9 @@ def _run(folder: Path, as_json: bool, keep: Path | None) -> None:
         "Then it wrote a checkpoint, its field notebook, and went on."
     )
     _heading(out, "The cut")
-    out.print("Before the checkpoint every tool call, tool result and thinking block is left out. No model was called.\n")
+    out.print(
+        "Before the checkpoint every tool call, tool result and thinking block is left out. No model was called.\n"
+    )
     report.print_before_after(out, told)
     out.print("Proven by all rules of the contract, on a code path of its own.", style=paint.GOOD)
     _survivors(out, demo, done.body)
@@ -103,7 +112,10 @@ def _survivors(out: Console, demo: Demo, after: bytes) -> None:
         if _literal(sentence) not in after:
             raise CutlineError(f"“{specific.text}” did not survive; this is a fault of Cutline, please report it")
         out.print(f"  {specific.text:<20} “{paint.short(sentence, 110)}”")
-    out.print("Neither stands in the checkpoint's document: the agent can cite them because it narrated them.", style=paint.FAINT)
+    out.print(
+        "Neither stands in the checkpoint's document: the agent can cite them because it narrated them.",
+        style=paint.FAINT,
+    )
 
 
 def _sentence(body: bytes, text: str) -> str:
@@ -126,7 +138,10 @@ def _recalled(out: Console, demo: Demo, back: events.Found) -> None:
     lines = (back.call.result or "").splitlines()
     for line in lines[:4]:
         out.print(f"    {paint.short(line, 100)}", style=paint.WORLD)
-    out.print(f"    … {len(lines) - 4} more lines, {len((back.call.result or '').encode()):,} bytes, exactly as it was", style=paint.FAINT)
+    out.print(
+        f"    … {len(lines) - 4} more lines, {len((back.call.result or '').encode()):,} bytes, exactly as it was",
+        style=paint.FAINT,
+    )
 
 
 def _craft(out: Console, demo: Demo, lost: events.Found, after: bytes) -> None:
@@ -138,4 +153,7 @@ def _craft(out: Console, demo: Demo, lost: events.Found, after: bytes) -> None:
     out.print(f"  Still there, because the agent saved it to {demo.craft.recipe} first:")
     for line in demo.craft.content.splitlines()[:4]:
         out.print(f"    {line[:110]}", style=paint.GOOD)
-    out.print(f"  In a session of yours, cutline recall {lost.call.address} would bring the first one back.", style=paint.FAINT)
+    out.print(
+        f"  In a session of yours, cutline recall {lost.call.address} would bring the first one back.",
+        style=paint.FAINT,
+    )

@@ -15,7 +15,7 @@ from pathlib import Path
 from ..errors import InputError
 from ..sessions.claude_code import Session, open_session, resolve
 
-_BODY = re.compile(rb'\s*\{')
+_BODY = re.compile(rb"\s*\{")
 _BODY_KEYS = re.compile(rb'"(?:messages|input|contents)"\s*:')
 
 

@@ -44,7 +44,9 @@ def command(everywhere: bool, limit: int, as_json: bool) -> None:
         if everywhere:
             out.print(f"No session of Claude Code in {where}.")
         else:
-            out.print(f"No session of Claude Code for this directory (looked in {where}); “cutline ls --all” lists every one.")
+            out.print(
+                f"No session of Claude Code for this directory (looked in {where}); “cutline ls --all” lists every one."
+            )
         return
     made = paint.table("session", "size", "last used", "title", *(["project"] if everywhere else []), left=(0, 3, 4))
     for session in shown:

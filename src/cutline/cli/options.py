@@ -50,7 +50,9 @@ class _JoinType(click.ParamType):  # type: ignore[type-arg]
 _NO_JOIN = object()
 
 at_option = click.option(
-    "--at", type=_AtType(), help="Cut without a checkpoint: a message index, human:N (before the Nth human turn), last, end."
+    "--at",
+    type=_AtType(),
+    help="Cut without a checkpoint: a message index, human:N (before the Nth human turn), last, end.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 

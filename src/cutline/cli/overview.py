@@ -41,7 +41,10 @@ def overview(as_json: bool) -> None:
     if found.pays:
         out.print("\nNext:  cutline cut      a copy beside it, proven; then  cutline resume", style="bold")
     else:
-        out.print("\nA cut would not pay back within this session's rhythm:  cutline cut --force  does it anyway.", style="bold")
+        out.print(
+            "\nA cut would not pay back within this session's rhythm:  cutline cut --force  does it anyway.",
+            style="bold",
+        )
     out.print("       cutline show     its narration, its holes, its faults", style=paint.FAINT)
 
 

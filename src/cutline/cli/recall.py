@@ -45,7 +45,9 @@ def command(words: tuple[str, ...], what: str | None, raw: bool, as_json: bool) 
         return
     wanted = words[0] if address else " ".join(words)
     where = f"in {what}" if what else "in this directory's sessions"
-    raise InputError(f"nothing {'at the address' if address else 'with the words'} “{wanted}” {where}; try --session SESSION")
+    raise InputError(
+        f"nothing {'at the address' if address else 'with the words'} “{wanted}” {where}; try --session SESSION"
+    )
 
 
 def _histories(what: str | None) -> list[tuple[str, list[events.Found]]] | _Lazily:
@@ -98,7 +100,11 @@ def _print_one(name: str, hits: list[events.Found], raw: bool, as_json: bool) ->
     out = paint.console()
     out.print(f"{call.address}  {call.name}  {paint.short(target(call.name, call.arguments), 90)}", style="bold")
     places = ", ".join(str(item.message) for item in hits)
-    state = "never answered" if call.result is None else ("an error" if call.error else f"{len(result.encode('utf-8', 'replace')):,} bytes")
+    state = (
+        "never answered"
+        if call.result is None
+        else ("an error" if call.error else f"{len(result.encode('utf-8', 'replace')):,} bytes")
+    )
     out.print(f"session {name[:8]}, message {places}; {state}", style=paint.FAINT)
     out.print()
     sys.stdout.flush()

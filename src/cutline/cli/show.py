@@ -134,7 +134,9 @@ def _cost(session: Session) -> tuple[float, money.Usage, bool]:
     sums = [0, 0, 0, 0, 0]
     for made in session.history.requests:
         usage = made.usage
-        for number, part in enumerate((usage.input, usage.cache_read, usage.cache_write_5m, usage.cache_write_1h, usage.output)):
+        for number, part in enumerate(
+            (usage.input, usage.cache_read, usage.cache_write_5m, usage.cache_write_1h, usage.output)
+        ):
             sums[number] += part
         prices = money.rates(made.model, prompt=usage.total_input)
         if prices is None:

@@ -100,9 +100,7 @@ def verify(
     """
     if isinstance(at, bool) or not (at is None or (isinstance(at, int) and at >= 0) or _names_place(at)):
         raise ValueError(f'at={at!r} is none of: a message index from 0, "human:N" from 1, "last", "end"')
-    options = Options(
-        None if session else join, notice, trace, frozenset(keep_tools), at, narration == "drop", session
-    )
+    options = Options(None if session else join, notice, trace, frozenset(keep_tools), at, narration == "drop", session)
     try:
         history = History(before)
         expected = Expected(history, options)

@@ -146,10 +146,7 @@ class Expected:
 
     def _join(self, outs: list[Out]) -> list[Out]:
         bound = {
-            index
-            for turn in self.history.turns
-            if turn.first < self.seam
-            for index in range(turn.first, turn.last + 1)
+            index for turn in self.history.turns if turn.first < self.seam for index in range(turn.first, turn.last + 1)
         }
         done: list[Out] = []
         last: Out | None = None  # the message before, if it may be joined
@@ -244,7 +241,9 @@ class Expected:
             return {place}
         places: set[int] = set()
         if before is not None and (inside or before.head.role != "user"):
-            earlier = (n for n in range(place - inside, 0, -1) if outs[n - 1].head.role == "user" or _serves(outs[n - 1]))
+            earlier = (
+                n for n in range(place - inside, 0, -1) if outs[n - 1].head.role == "user" or _serves(outs[n - 1])
+            )
             places.update(list(earlier)[:1])
         if not speaks_next:
             while place < len(outs) and outs[place].head.role == "user":

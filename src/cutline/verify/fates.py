@@ -208,9 +208,7 @@ def tagged_narration(signature: str) -> bool:
     """Whether a signature's envelope says ``narration``: field 2, in it field 1, in it field 8 (WIRE_RULES 1.3)."""
     try:
         envelope = base64.b64decode(signature, validate=True)
-        tags = [
-            tag for outer in _fields(envelope, 2) for inner in _fields(outer, 1) for tag in _fields(inner, 8)
-        ]
+        tags = [tag for outer in _fields(envelope, 2) for inner in _fields(outer, 1) for tag in _fields(inner, 8)]
     except (binascii.Error, ValueError):
         return False
     return bool(tags) and tags[-1] == b"narration"

@@ -151,7 +151,11 @@ class _Rewriting:
         # them would end the line for the rest.
         chain = history.branch.chain
         for before, number in zip(chain, chain[1:], strict=False):
-            if history.branch.leaf is not None and number > history.branch.leaf and self.records[number].type == "attachment":
+            if (
+                history.branch.leaf is not None
+                and number > history.branch.leaf
+                and self.records[number].type == "attachment"
+            ):
                 self.guessed[number] = self.records[before].uuid
         self.notice = str(uuid.uuid4()) if plan.last_notice is not None else ""
         self.first_behind = self._first_behind() if self.notice else None

@@ -128,10 +128,7 @@ def prospect(
         factors=money.factors(found.model, _ttl(found)),
     )
     gone = set(done.plan.drop)
-    faults = {
-        fault: fault.place is None or tuple(fault.place) in gone
-        for fault in health.faults(request)
-    }
+    faults = {fault: fault.place is None or tuple(fault.place) in gone for fault in health.faults(request)}
     return Prospect(session, done, place, chosen, report, payback, rates, money.rhythm([len(found.requests)]), faults)
 
 

@@ -1,0 +1,67 @@
+"""Anthropic Messages: how its bodies are read, and the rules that are its own.
+
+Law: what differs from other formats stays in here. The rules hold for the direct API, Vertex rawPredict, Bedrock
+InvokeModel and Foundry alike (docs/wire.md).
+"""
+
+from .reading import (
+    LOADS,
+    NARRATION,
+    REFUSED,
+    STUB,
+    Request,
+    call,
+    literal_inside,
+    member,
+    plain,
+    read,
+    result_text,
+    text_span,
+    words,
+)
+from .rules import (
+    INSTRUCTIONS,
+    SPEECH,
+    SUBAGENTS,
+    TODO_LISTS,
+    WRITES,
+    author,
+    binds_thinking,
+    completed,
+    is_checkpoint,
+    is_narration,
+    is_say,
+    keeps_turn_thinking,
+    pairs,
+)
+from .signature import signed_narration
+
+__all__ = [
+    "INSTRUCTIONS",
+    "LOADS",
+    "NARRATION",
+    "REFUSED",
+    "SPEECH",
+    "STUB",
+    "SUBAGENTS",
+    "TODO_LISTS",
+    "WRITES",
+    "Request",
+    "author",
+    "binds_thinking",
+    "call",
+    "completed",
+    "is_checkpoint",
+    "is_narration",
+    "is_say",
+    "keeps_turn_thinking",
+    "literal_inside",
+    "member",
+    "pairs",
+    "plain",
+    "read",
+    "result_text",
+    "signed_narration",
+    "text_span",
+    "words",
+]

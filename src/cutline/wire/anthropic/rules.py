@@ -1,0 +1,140 @@
+"""The rules that are Anthropic's own: pairs, checkpoints, thinking, authors, and which tools' pairs stay.
+
+Law: each rule is one small function over what `reading` returns, cited by its number in docs/wire.md.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ...blocks import Author, Block, Kind, Message
+from .reading import CALL, NARRATION, RESULT, Request, result_text
+
+# Tools whose pairs stay before a seam (docs/cut.md: what stays). The names are Claude Code's.
+SPEECH = frozenset(("AskUserQuestion", "ExitPlanMode"))
+INSTRUCTIONS = frozenset(("Skill", "ToolSearch"))
+TODO_LISTS = frozenset(("TodoWrite",))
+SUBAGENTS = frozenset(("Task", "Agent"))
+WRITES = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
+
+_CHECKPOINT = re.compile(r"(?:^|[_.-])micro_handoff$").search
+_SAY = re.compile(r"(?:^|cutline[_.-]+)say$").search
+_WRAPPERS = re.compile(r'\s*(?:\{"result":\s*"|<untrusted_context>\s*)?').match
+
+
+def is_checkpoint(block: Block) -> bool:
+    """A call of the checkpoint tool, under whatever prefix a client gives it."""
+    name = block.name
+    return name.endswith("micro_handoff") and block.type == "tool_use" and _CHECKPOINT(name) is not None
+
+
+def is_say(name: str) -> bool:
+    """Cutline's own tool for words to the human."""
+    return name.endswith("say") and _SAY(name) is not None
+
+
+def completed(request: Request, answer: Block) -> bool:
+    """Whether a checkpoint's result says that it was stored: no error flag, no `checkpoint refused:`."""
+    if answer.error:
+        return False
+    text = result_text(request, answer)
+    wrapper = _WRAPPERS(text)
+    return not text.startswith("checkpoint refused:", wrapper.end() if wrapper else 0)
+
+
+def pairs(messages: list[Message], start: int = 0) -> tuple[dict[tuple[int, int], tuple[int, int]], int]:
+    """Which result answers which call, both as (message, block).
+
+    A call is answered in the user messages that directly follow its run of assistant messages
+    (docs/wire.md, 1.2); ids are scoped to that neighbourhood, so ids that a server counts anew each turn
+    pair rightly. A server's own calls are answered in an assistant message, at or behind their own.
+
+    Returns:
+        The pairs, call to result, and the number of results that answer nothing.
+    """
+    found: dict[tuple[int, int], tuple[int, int]] = {}
+    waiting: dict[str, list[tuple[int, int]]] = {}
+    at_server: dict[str, tuple[int, int]] = {}
+    orphans = 0
+    last = ""
+    for number in range(start, len(messages)):
+        message = messages[number]
+        role = message.role
+        if role == "assistant":
+            if last != "assistant":
+                waiting = {}
+            for index, block in enumerate(message.blocks):
+                if block.kind is CALL:
+                    if block.server:
+                        at_server[block.id] = (number, index)
+                    elif block.id in waiting:
+                        waiting[block.id].append((number, index))
+                    else:
+                        waiting[block.id] = [(number, index)]
+                elif block.kind is RESULT:
+                    made = at_server.pop(block.id, None)
+                    if made is None:
+                        orphans += 1
+                    else:
+                        found[made] = (number, index)
+        else:
+            for index, block in enumerate(message.blocks):
+                if block.kind is RESULT:
+                    queue = waiting.get(block.id)
+                    if queue:
+                        found[queue.pop(0)] = (number, index)
+                    else:
+                        orphans += 1
+        if role != "system":
+            last = role
+    return found, orphans
+
+
+# Versions from which thinking is bound to everything before it (docs/wire.md, 1.3, check B).
+_BOUND_FROM = {"fable": (5, 1), "mythos": (5, 1), "opus": (5, 5), "sonnet": (5, 5), "haiku": (5, 5)}
+_MODEL = re.compile(r"claude-(?:(\d)(?:[-.](\d))?-)?([a-z]+)(?:-(\d{1,2})(?:[-.](\d{1,2})(?!\d))?)?")
+
+
+def binds_thinking(model: str | None) -> bool | None:
+    """Whether a model's thinking is bound to its exact prefix; None for a model that is not known."""
+    found = _MODEL.search(model) if model else None
+    if found is None or found[3] not in _BOUND_FROM:
+        return None
+    major, minor = (found[4], found[5]) if found[4] else (found[1], found[2])
+    if not major:
+        return None
+    return (int(major), int(minor or 0)) >= _BOUND_FROM[found[3]]
+
+
+def keeps_turn_thinking(request: Request) -> bool:
+    """Whether the checkpoint turn keeps its thinking: only manual thinking of a model that does not bind it."""
+    return request.thinking == "enabled" and binds_thinking(request.model) is not True
+
+
+def is_narration(request: Request, block: Block) -> bool:
+    """Whether a thinking block holds words that were shown to the human (docs/wire.md, 1.3)."""
+    return block.type == "thinking" and (block.name == NARRATION or request.thinking == "between_tools")
+
+
+_HARNESS_TEXT = (
+    "<system-reminder>",
+    "<local-command-",
+    "<task-notification>",
+    "<bash-stdout>",
+    "<bash-stderr>",
+    "<user-prompt-submit-hook>",
+    "Caveat: The messages below were generated by the user while running local commands",
+    "This session is being continued from a previous conversation",
+    "[Request interrupted by user",
+)
+
+
+def author(role: str, block: Block, text: str) -> Author:
+    """Who made a block; `text` is a text block's words."""
+    if role == "system" or block.kind is Kind.CONTROL:
+        return Author.HARNESS
+    if block.kind in (Kind.RESULT, Kind.CALL) and block.kind is Kind.RESULT:
+        return Author.WORLD
+    if role == "assistant":
+        return Author.AGENT
+    return Author.HARNESS if text.lstrip().startswith(_HARNESS_TEXT) else Author.HUMAN
