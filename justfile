@@ -1,5 +1,5 @@
 # The tests and the checks that every change needs.
-default: test lint
+default: test lint types
 
 # The ordinary tests, in parallel.
 test *options:
@@ -9,14 +9,25 @@ test *options:
 slow:
     uv run pytest -m slow -n 2
 
+# Style, and that the formatter would change nothing.
 lint:
     uv run ruff check
     uv run ruff format --check
+
+# The package's types, strictly.
+types:
     uv run mypy
 
-fix:
+# Mend what can be mended without thinking.
+fmt:
     uv run ruff check --fix
     uv run ruff format
+
+# Write constraints.txt anew: the newest versions that the ranges admit.
+constraints:
+    uv lock --upgrade
+    (head -n 2 constraints.txt; uv export --quiet --all-extras --no-hashes --no-emit-project --no-annotate --no-header) > constraints.new
+    mv constraints.new constraints.txt
 
 # Ratios against orjson within one run.
 bench:

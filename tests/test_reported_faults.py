@@ -177,3 +177,21 @@ def test_other_formats_come_back_untouched_with_the_reason(number: str):
     result = cut(body)
     assert result.body is body and not result.changed
     assert "left as it is" in result.reason
+
+
+QUEUED = (
+    "31 passed\n\n<system-reminder>\nThe user sent a new message while you were working:\nnever touch the fixtures\n\n"
+    "Please address it.\n</system-reminder>"
+)
+
+
+@pytest.mark.parametrize("content", (QUEUED, [{"type": "text", "text": QUEUED}]))
+def test_words_that_a_client_put_into_a_result_stay_with_it(content):
+    """A client queues what a person types while the agent works, and appends it to the next result."""
+    body = json.loads(case("06"))
+    body["messages"][2]["content"][0]["content"] = content
+    source = json.dumps(body).encode()
+    done = cut(source)
+    assert b"never touch the fixtures" in done.body
+    assert b"toolu_cw3" in done.body and b"toolu_cw1" not in done.body
+    cutline.verify(source, done.body)

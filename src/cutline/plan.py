@@ -398,32 +398,29 @@ def _stretch(plan: Plan, options: Options, begin: int, turn: Turn | None, kept_f
                     n_results += 1
                     weight += block.end - block.start
                     drop[key] = "result" if key in answers else "orphan result"
+            elif kind is THINKING and _speaks(plan, options, block):
+                plan.speak.add(key)
+                said[-1].append(key)
             elif kind is THINKING:
-                if _speaks(plan, options, block):
-                    plan.speak.add(key)
-                    said[-1].append(key)
-                else:
-                    drop[key] = "thinking"
-                    n_thinking += 1
-                    weight += block.end - block.start
+                drop[key] = "thinking"
+                n_thinking += 1
+                weight += block.end - block.start
             elif kind is Kind.UNKNOWN:
                 plan.unknown.append(key)
         if called:
             said.append([])
-    if not options.notice or not (n_calls or n_results or n_thinking):
-        return
-    if turn is None and not options.session:
-        return
-    if options.at is not None and not options.session:
-        return
-    tail = range(turn.start, turn.result[0]) if turn else range(0)
-    said[-1] += _said_in(plan, options, tail)
-    loss = notice.Loss(n_calls, n_results, n_thinking, weight, tuple(files), not checkpoints)
-    name = messages[turn.calls[-1][0]].blocks[turn.calls[-1][1]].name if turn else ""
-    recall = name.removesuffix("micro_handoff") + "recall" if name else ""
-    text = notice.compose(
-        loss, calls, reports, _units(plan, said), recall if recall in request.tools else "", options.trace
-    )
+    lost = n_calls or n_results or n_thinking
+    if options.notice and lost and (turn is not None or options.session) and (options.at is None or options.session):
+        tail = range(turn.start, turn.result[0]) if turn else range(0)
+        said[-1] += _said_in(plan, options, tail)
+        loss = notice.Loss(n_calls, n_results, n_thinking, weight, tuple(files), not checkpoints)
+        name = messages[turn.calls[-1][0]].blocks[turn.calls[-1][1]].name if turn else ""
+        recall = name.removesuffix("micro_handoff") + "recall" if name else ""
+        recall = recall if recall in request.tools else ""
+        _mark_loss(plan, turn, notice.compose(loss, calls, reports, _units(plan, said), recall, options.trace))
+
+
+def _mark_loss(plan: Plan, turn: Turn | None, text: str) -> None:
     if turn:
         plan.add.setdefault(turn.result, []).append(Addition(text))
     else:

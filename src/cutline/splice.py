@@ -366,7 +366,7 @@ def _behind_leading_thinking(plan: Plan, head: list[Out], tail: list[Out], syste
 
 
 def _write(plan: Plan, outs: list[Out], join: str | None, done: Spliced) -> Spliced:
-    request, messages, body = plan.request, plan.request.messages, plan.request.body
+    messages, body = plan.request.messages, plan.request.body
     if not messages:
         done.body = body
         return done

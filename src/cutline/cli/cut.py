@@ -163,7 +163,7 @@ def _print_damage(out: Console, session: Session) -> None:
     if log.torn:
         lines = ", ".join(str(torn.line) for torn in log.torn[:5])
         out.print(
-            f"{len(log.torn)} torn fragment{'s' if len(log.torn) > 1 else ''} (line {lines}) stay in the original only.",
+            f"{len(log.torn)} torn fragment{'s' if len(log.torn) > 1 else ''} (line {lines}): in the original only.",
             style=paint.WORLD,
         )
     if log.glued:

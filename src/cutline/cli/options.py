@@ -60,13 +60,34 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON f
 def cut_options(command: Command) -> Command:
     """The options of a cut."""
     for option in (
-        click.option("--narration", type=click.Choice(["keep", "drop"]), default="keep", help="Narration blocks: keep their words, or drop them."),
-        click.option("--keep-tool", "keep_tools", multiple=True, metavar="NAME", help="Keep this tool's calls and results (repeatable)."),
-        click.option("--trace", type=click.Choice(["holes", "none", "all"]), default="holes", help="Removed calls that the notice lists."),
+        click.option(
+            "--narration",
+            type=click.Choice(["keep", "drop"]),
+            default="keep",
+            help="Narration blocks: keep their words, or drop them.",
+        ),
+        click.option(
+            "--keep-tool",
+            "keep_tools",
+            multiple=True,
+            metavar="NAME",
+            help="Keep this tool's calls and results (repeatable).",
+        ),
+        click.option(
+            "--trace",
+            type=click.Choice(["holes", "none", "all"]),
+            default="holes",
+            help="Removed calls that the notice lists.",
+        ),
         click.option("--notice/--no-notice", default=True, help="Say in the checkpoint's result what left."),
-        click.option("--join", type=_JoinType(), default="\n\n", help="What joins texts that become neighbours; “none” to leave them apart."),
+        click.option(
+            "--join",
+            type=_JoinType(),
+            default="\n\n",
+            help="What joins texts that become neighbours; “none” to leave them apart.",
+        ),
         at_option,
-    ):  # fmt: skip
+    ):
         command = option(command)
     return command
 

@@ -45,7 +45,7 @@ def command(what: str | None, holes: bool, as_json: bool) -> None:
     if as_json:
         paint.echo_json(
             {
-                **({"body": source.name} if isinstance(source, Body) else {"session": source.id, "path": str(source.path), "title": source.title}),
+                **_name(source),
                 **_shape_json(told),
                 "narration": {
                     "calls": narrated.calls,
@@ -57,9 +57,11 @@ def command(what: str | None, holes: bool, as_json: bool) -> None:
                 },
                 "claims": stated,
                 "cost": None if isinstance(source, Body) else _cost_json(source),
-                "faults": [{"what": fault.what, "place": str(fault.place), "healed": healed} for fault, healed in ails.items()],
+                "faults": [
+                    {"what": fault.what, "place": str(fault.place), "healed": healed} for fault, healed in ails.items()
+                ],
             }
-        )  # fmt: skip
+        )
         return
     out = paint.console()
     if isinstance(source, Session):
@@ -80,6 +82,12 @@ def command(what: str | None, holes: bool, as_json: bool) -> None:
         _print_holes(out, [ours[number] for number in narrated.holes])
     elif narrated.holes:
         out.print("The calls that left no words behind: cutline show --holes", style=paint.FAINT)
+
+
+def _name(source: Body | Session) -> dict[str, str]:
+    if isinstance(source, Body):
+        return {"body": source.name}
+    return {"session": source.id, "path": str(source.path), "title": source.title}
 
 
 def heading(out: Console, session: Session) -> None:
@@ -166,7 +174,8 @@ def _print_cost(out: Console, session: Session) -> None:
     out.print(
         f"Cost of these {len(session.history.requests):,} requests: {paint.usd(total)}"
         + ("" if complete else " (some models have no known price)")
-        + f"; {usage.cache_read:,} tokens read from the cache, {usage.cache_write_5m + usage.cache_write_1h:,} written, "
+        + f"; {usage.cache_read:,} tokens read from the cache, "
+        f"{usage.cache_write_5m + usage.cache_write_1h:,} written, "
         f"{usage.input:,} uncached, {usage.output:,} of output. List prices."
     )
 

@@ -170,13 +170,13 @@ class Comparison:
         first = part.blocks[0]
         if found.kind != "text":
             self._leftover(found, place)
-            self._fault(first, place, f"a block of type {found.type!r}, where {first.place} is due as text")
+            self._unsaid(first, place, f"a block of type {found.type!r}, where {first.place} is due as text")
         insides = [self.old.source(self.old.words_node(block))[1:-1] for block in part.blocks]
         text = self.new.source(self.new.words_node(found))[1:-1]
         spellings = _spellings(self.expected.options.join or "")
         if not any(spelling.join(insides) == text for spelling in spellings):
             at = differs(spellings[0].join(insides), text)
-            self._fault(first, place, f"not the words of {first.place} and what it is joined with: {show(text, at)}")
+            self._unsaid(first, place, f"not the words of {first.place} and what it is joined with: {show(text, at)}")
         if found.string and all(block.string for block in part.blocks):
             return
         if part.spoken or first.string:
@@ -185,11 +185,11 @@ class Comparison:
             kept = [(name, b"" if name == b"text" else self.old.source(node)) for name, _, node in first.node.members]
         members = [(name, b"" if name == b"text" else self.new.source(node)) for name, _, node in found.node.members]
         if _unmarked(members) != _unmarked(kept):
-            self._fault(first, place, "the members of a joined text beside its words changed")
+            self._unsaid(first, place, "the members of a joined text beside its words changed")
         marks = [node for block in part.blocks if (node := block.node.get(b"cache_control")) is not None]
         mark = [self.old.source(node) for node in marks[-1:]]
         if [raw for name, raw in members if name == b"cache_control"] != mark:
-            self._fault(first, place, "the cache mark is not the last one among the joined texts")
+            self._unsaid(first, place, "the cache mark is not the last one among the joined texts")
 
     def _gaps(self, out: Out, message: Message) -> None:
         """What stands between two blocks that stood side by side is as it was."""
@@ -242,6 +242,8 @@ class Comparison:
     def _in_string(self, block: Block, old: Node, new: Node, add: Addition, place: str) -> None:
         inside, text = self.old.source(old)[:-1], self.new.source(new)
         if not text.startswith(inside):
+            if inside[1:] in text:
+                raise CutError(2, place, "something was added before the result's own content")
             at = differs(inside, text)
             self._fault(block, place, f"the result's own content changed: {show(text, at)}, not {show(inside, at)}")
         self._ends(b'"' + text[len(inside) :], b"\n\n", add, place)
@@ -250,6 +252,8 @@ class Comparison:
         kept = [self.old.source(item) for item in old.elements]
         items = [self.new.source(item) for item in new.elements]
         if items[: len(kept)] != kept:
+            if [item for item in items if item in kept] == kept:
+                raise CutError(2, place, "something was added before the result's own content")
             self._fault(block, place, "the result's own content changed")
         members = [(name, node) for item in new.elements[len(kept) :] for name, _, node in item.members]
         if [name for name, _ in members] != [b"type", b"text"] or self.new.source(members[0][1]) != b'"text"':
@@ -286,6 +290,9 @@ class Comparison:
 
     def _break(self, head: Message, rule: int, place: str, difference: str) -> NoReturn:
         raise CutError(3 if head.index >= self.expected.seam else rule, place, difference)
+
+    def _unsaid(self, block: Block, place: str, difference: str) -> NoReturn:
+        raise CutError(3 if block.message >= self.expected.seam else 1, place, difference)
 
     def _fault(self, block: Block, place: str, difference: str) -> NoReturn:
         behind = block.message >= self.expected.seam and block.kind != "thought"

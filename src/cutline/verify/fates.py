@@ -20,6 +20,7 @@ SPEECH = ("AskUserQuestion", "ExitPlanMode")
 INSTRUCTIONS = ("Skill", "ToolSearch")
 TODO = "TodoWrite"
 SAY = re.compile(r"(?:^|cutline[_.-]+)say\Z")
+_QUEUED = "The user sent a new message while you were working:"
 _HUMAN_REFUSALS = (
     "The user doesn't want to proceed with this tool use",
     "The user doesn't want to take this action right now",
@@ -163,7 +164,9 @@ class Fates:
         items = content.elements if content is not None else []
         if any(self._string(item.get(b"type")) == "tool_reference" for item in items):
             return True
-        return self.history.result_text(result).startswith(_HUMAN_REFUSALS)
+        text = self.history.result_text(result)
+        reminded = text.endswith(("</system-reminder>", "</system-reminder>\n"))
+        return text.startswith(_HUMAN_REFUSALS) or (reminded and _QUEUED in text)
 
     def narrates(self, block: Block) -> bool:
         """A narration block whose words are kept (WIRE_RULES 1.3)."""

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
@@ -150,7 +151,7 @@ class _Rewriting:
         # Attachments behind the leaf may hang side by side; in the copy one hangs off the other, or a notice among
         # them would end the line for the rest.
         chain = history.branch.chain
-        for before, number in zip(chain, chain[1:], strict=False):
+        for before, number in pairwise(chain):
             if (
                 history.branch.leaf is not None
                 and number > history.branch.leaf
@@ -175,9 +176,10 @@ class _Rewriting:
                 if change and change.drop:
                     if len(change.drop) >= _blocks(fetch(record)):
                         gone.add(number)
-                elif record.type in _AFTERTHOUGHTS and record.subtype != "queued_command":
-                    if any(id_.decode("latin-1") in calls for id_ in _CALLER(fetch(record))):
-                        gone.add(number)
+                elif record.type not in _AFTERTHOUGHTS or record.subtype == "queued_command":
+                    continue
+                elif any(id_.decode("latin-1") in calls for id_ in _CALLER(fetch(record))):
+                    gone.add(number)
         return gone
 
     def _first_behind(self) -> int | None:

@@ -68,6 +68,9 @@ STUBS = (
 )
 # As they stand in a view, and as they come out of JSON escapes.
 _STUBS_VIEW = (*(text.encode().decode("latin-1") for text in STUBS), *STUBS)
+# Words that a person typed while the agent worked: the client appends them to the result at hand.
+QUEUED = "The user sent a new message while you were working:"
+_REMINDED = ("</system-reminder>", "</system-reminder>\n")
 _MARKED = REFUSALS + _STUBS_VIEW
 
 
@@ -282,7 +285,7 @@ def _content(text: str, at: int) -> tuple[bool, tuple[Block, ...], int]:
                 id_ = _exact(text, at, "tool_use_id")
             content = block.get("content")
             if type(content) is str:
-                mark = _mark(content) if content.startswith(_MARKED) else ""
+                mark = _mark(content) if content.startswith(_MARKED) or content.endswith(_REMINDED) else ""
             else:
                 mark = _mark_list(content)
             found.append(_new(Block, (RESULT, "tool_result", at, end, id_, mark, block.get("is_error") is True, False)))
@@ -348,6 +351,8 @@ loader of tools, thinking that was shown to the human."""
 
 
 def _mark(content: str) -> str:
+    if content.endswith(_REMINDED) and QUEUED in content:
+        return REFUSED
     if not content.startswith(_MARKED):
         return ""
     return STUB if content.startswith(_STUBS_VIEW) else REFUSED
@@ -358,8 +363,10 @@ def _mark_list(content: Any) -> str:
         return ""
     if any(dict(_object(item)).get("type") == "tool_reference" for item in content):
         return LOADS
-    text = dict(_object(content[0])).get("text")
-    return _mark(text) if type(text) is str else ""
+    texts = [dict(_object(item)).get("text") for item in content]
+    if type(texts[-1]) is str and texts[-1].endswith(_REMINDED):
+        return _mark("\n".join(text for text in texts if type(text) is str))
+    return _mark(texts[0]) if type(texts[0]) is str else ""
 
 
 # ---------------------------------------------------------------------------------------------- literals
