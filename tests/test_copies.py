@@ -207,3 +207,22 @@ def test_every_recorded_session_is_copied_and_proven(tmp_path: Path, at: str | N
         assert all(record["parentUuid"] in old for record in new), "no link is made to a record that is not there"
         copy.path.unlink()
     assert copied >= 12
+
+
+def test_a_client_s_own_copies_of_requests_are_not_carried_along(tmp_path: Path):
+    """Newer clients keep whole requests in records of their own: what left must not come back by them."""
+    session = made.small()
+    blob = {"type": "api-request-blob", "sessionId": made.ID, "blob": "line 17: value_17 = rows[17]"}
+    session.records.insert(5, blob)
+    path = session.write(tmp_path / f"{made.ID}.jsonl")
+    _, copy = cut(path)
+    assert "value_17 = rows[17]" not in copy.path.read_text("utf-8")
+
+
+def test_a_history_cut_at_its_end_still_ends_with_the_agent(tmp_path: Path):
+    """Behind a user's record that comes last the client would put an answer of its own into the agent's mouth."""
+    path = made.small().write(tmp_path / f"{made.ID}.jsonl")
+    _, copy = cut(path, at="end")
+    said = [record for record in records(copy.path) if record["type"] in ("user", "assistant")]
+    assert said[-1]["type"] == "assistant" and said[-2].get("isMeta")
+    assert said[-1]["parentUuid"] == said[-2]["uuid"]

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bodies import BUGS, CHECKPOINT, bodies, bodies_of, body, session_files
 
+from bodies import BUGS, CHECKPOINT, bodies, bodies_of, body, session_files
 from cutline import CutError, cut, verify
 from cutline.cut import cut_session
-from cutline.errors import Unreadable
 from cutline.verify.fates import read_model, tagged_narration
 from cutline.verify.tree import read
 
@@ -58,14 +57,14 @@ def note(words: str) -> dict[str, Any]:
 
 HISTORY = [
     {"role": "user", "content": "Find why the sundial runs late. é"},
-    agent(thought("Where to look?"), text("Reading the table for its longitude."), call("c1", "Read", file_path="CLAUDE.md")),
+    agent(thought("Where?"), text("Reading the table for its longitude."), call("c1", "Read", file_path="CLAUDE.md")),
     human(result("c1", "rules")),
     note("The clock was set."),
     agent(text("The longitude lost its sign.", cache_control=MARK), call("c2", command="pytest -q")),
     human(result("c2", "1 failed"), IMAGE, text("Use metres, please.")),
     agent({"type": "sketch", "lines": [1.5]}, call("q1", "AskUserQuestion", question="East or west?")),
     human(result("q1", "West.")),
-    agent(thought("Enough."), text("Checkpoint one."), call("k1", CHECKPOINT, done="the sign"), call("s1", command="date")),
+    agent(thought("Enough."), text("Checkpoint one."), call("k1", CHECKPOINT, done="the sign"), call("s1")),
     human(result("k1", "Checkpoint stored."), result("s1", "Monday")),
     agent(text(" \n"), call("c3", command="ls")),
     human(result("c3", "eot.py"), text("It loses a minute a day.")),
@@ -141,15 +140,21 @@ def notice_elsewhere(old: str, new: str) -> Mutation:
     return mutate
 
 
+def without_first_result(after: bytes) -> bytes:
+    return re.sub(rb'\{"role":"user","content":\[\{"type":"tool_result","tool_use_id":"k1".*?"\}\]\},', b"", after)
+
+
 FIRST, LAST = '{"role":"user","content":"Find', spelled({"role": "user", "content": "Go on, then."})
 ONE, TWO = "Reading the table for its longitude.", "The longitude lost its sign."
 THREE, FOUR = "Now the equation of time.", "It is a constant 7."
 METRES = spelled(text("Use metres, please."))
 CLOCK = spelled(note("The clock was set."))
 SKETCH = '{"type":"sketch","lines":[1.50]}'
-CALL_2, RESULT_2 = HISTORY[4]["content"][1], HISTORY[5]["content"][0]
+LEAVE_CALL = swap(f"{spelled(MARK)}}}", f"{spelled(MARK)}}},{spelled(HISTORY[4]['content'][1])}")
+LEAVE_RESULT = put('{"type":"image"', HISTORY[5]["content"][0])
 QUESTION, ANSWER = spelled(HISTORY[6]["content"][1]), spelled(HISTORY[7])
-CHECKPOINT_1, NOTICED_1 = spelled(HISTORY[8]["content"][2]), '{"role":"user","content":[{"type":"tool_result","tool_use_id":"k1"'
+CHECKPOINT_1 = spelled(HISTORY[8]["content"][2])
+LOSES = '{"role":"user","content":[{"type":"text","text":"It loses'
 
 MUTANTS: list[tuple[int, str, Mutation]] = [
     (1, "a word is changed", swap("lost its sign", "lost the sign")),
@@ -161,7 +166,7 @@ MUTANTS: list[tuple[int, str, Mutation]] = [
     (1, "neighbours are left apart", swap(f"{THREE}\\n\\n{FOUR}", f'{THREE}"}},{{"type":"text","text":"{FOUR}')),
     (1, "the joiner is another one", swap(f"{ONE}\\n\\n", f"{ONE}\\n")),
     (1, "the cache mark is lost", swap(f',"cache_control":{spelled(MARK)}', "")),
-    (1, "a blank text is left alone", put('{"role":"user","content":[{"type":"text","text":"It loses', agent(text(" \n")))),
+    (1, "a blank text is left alone", put(LOSES, agent(text(" \n")))),
     (1, "a system message is dropped", drop(CLOCK)),
     (1, "a system message is changed", swap("The clock was set.", "The clock was off.")),
     (1, "a system message stands where it is refused", chain(drop(CLOCK), put(FIRST, note("The clock was set.")))),
@@ -169,13 +174,17 @@ MUTANTS: list[tuple[int, str, Mutation]] = [
     (2, "an arbitrary notice", renote(lambda notice: "[cutline] All is well.")),
     (2, "a wrong count in the notice", renote(lambda notice: notice.replace("4 calls", "5 calls"))),
     (2, "a wrong weight in the notice", renote(lambda notice: re.sub(r"\((\d)", r"(1\1", notice))),
-    (2, "an address is changed", renote(lambda notice: re.sub(r"\\n[0-9a-f]{16} ", r"\\n0123456789abcdef ", notice, count=1))),
+    (2, "an address is changed", renote(lambda notice: re.sub(r"\\n[0-9a-f]{16} ", r"\\n0123456789abcdef ", notice))),
     (2, "a line of the trace is missing", renote(lambda notice: notice.rsplit("\\n", 1)[0])),
     (2, "a notice is missing", renote(lambda notice: "")),
-    (2, "a notice stands before the client's words", notice_elsewhere("Checkpoint stored.\"}]}", '@\\n\\nCheckpoint stored."}]}')),
+    (
+        2,
+        "a notice stands before the client's words",
+        notice_elsewhere('"Checkpoint stored."}]}', '"@Checkpoint stored."}]}'),
+    ),
     (2, "a notice stands in the human's mouth", notice_elsewhere("Go on, then.", "Go on, then.\\n\\n@")),
     (2, "a notice tells the other stretch's loss", lambda after: renote(lambda notice: notices(after)[0])(after)),
-    (2, "a message that nobody wrote", swap(LAST, f'{LAST},{spelled(human(text("Be brief.")))}')),
+    (2, "a message that nobody wrote", swap(LAST, f"{LAST},{spelled(human(text('Be brief.')))}")),
     (2, "a stub is not filled", lambda after: re.sub(rb'\\n\\n\[cutline\] The earlier.*?minutes\\"', b"", after)),
     (2, "a filling is respelled", swap('7  # \\"minutes\\""', '7  # \\u0022minutes\\""')),
     (2, "a number before the messages is respelled", swap('"max_tokens":32000', '"max_tokens":3.2e4')),
@@ -185,16 +194,16 @@ MUTANTS: list[tuple[int, str, Mutation]] = [
     (3, "a text of the turn changes", swap("Checkpoint two.", "Checkpoint 2.")),
     (3, "the document changes", swap('"done":"the constant"', '"done":"a constant"')),
     (3, "the last message is lost", drop(LAST)),
-    (4, "a pair is left", chain(put('{"type":"image"', RESULT_2), swap(f"{spelled(MARK)}}}", f"{spelled(MARK)}}},{spelled(CALL_2)}"))),
-    (4, "an earlier checkpoint is removed", chain(drop(CHECKPOINT_1), lambda after: re.sub(NOTICED_1.encode().replace(b"[", rb"\[").replace(b"{", rb"\{") + rb'.*?"\}\]\},', b"", after))),
+    (4, "a pair is left", chain(LEAVE_CALL, LEAVE_RESULT)),
+    (4, "an earlier checkpoint is removed", chain(drop(CHECKPOINT_1), without_first_result)),
     (4, "a question to the human is removed", chain(drop(QUESTION), drop(ANSWER))),
     (4, "an attached image is dropped", drop(spelled(IMAGE))),
-    (5, "half a pair is left: the call", swap(f"{spelled(MARK)}}}", f"{spelled(MARK)}}},{spelled(CALL_2)}")),
-    (5, "half a pair is left: the result", put('{"type":"image"', RESULT_2)),
+    (5, "half a pair is left: the call", LEAVE_CALL),
+    (5, "half a pair is left: the result", LEAVE_RESULT),
     (5, "the output can't be read", lambda after: after[:-1]),
     (6, "white space appears between messages", swap(f",{LAST}", f", {LAST}")),
     (6, "white space appears between blocks", swap(f",{METRES}", f" ,{METRES}")),
-    (7, "thinking before the seam is left", put(f'{{"type":"text","text":"{ONE}', thought("Where to look?"))),
+    (7, "thinking before the seam is left", put(f'{{"type":"text","text":"{ONE}', thought("Where?"))),
     (7, "an earlier turn's thinking is left", put('{"type":"text","text":"Checkpoint one.', thought("Enough."))),
     (7, "the turn's thinking is left", put('{"type":"text","text":"Checkpoint two.', thought("Note it down."))),
     (7, "thinking behind the seam is dropped", drop(spelled(thought("Look again.")))),
@@ -227,7 +236,8 @@ def test_the_proof_counts_what_left_and_what_stayed():
     assert not proof.unchanged
     assert proof.seam_message == 16
     assert (proof.calls.count, proof.results.count, proof.thinking.count) == (6, 6, 3)
-    assert proof.calls.bytes == sum(len(spelled(block)) for message in HISTORY for block in message["content"] if isinstance(block, dict) and block.get("id") in ("c1", "c2", "s1", "c3", "c4", "c5"))
+    gone = [block for message in HISTORY for block in message["content"] if "id" in block and block["id"][0] in "cs"]
+    assert proof.calls.bytes == sum(len(spelled(block)) for block in gone if block["id"] != "c6")
     assert (proof.agent_texts.count, proof.human_texts.count, proof.harness_texts.count) == (7, 4, 1)
     assert (proof.joined, proof.blanks, proof.filled, proof.narration) == (2, 1, 1, 0)
     assert proof.notices.count == 2
@@ -235,7 +245,8 @@ def test_the_proof_counts_what_left_and_what_stayed():
 
 
 def test_another_option_is_another_cut():
-    for options in ({"notice": False}, {"trace": "none"}, {"join": ""}, {"join": None}, {"keep_tools": ("Bash",)}, {"at": 5}):
+    others = {"notice": False, "trace": "none", "join": "", "keep_tools": ("Bash",), "at": 5}
+    for options in ({"join": None}, *({name: value} for name, value in others.items())):
         other = cut(BEFORE, **options).body
         assert not verify(BEFORE, other, **options).unchanged
         assert other != AFTER
@@ -308,12 +319,17 @@ def test_inputs_that_broke_others_are_cut_and_proven(number: str, notice: bool):
 # Bodies that must come out as they are
 
 
-def seamed(*messages: dict[str, Any], **members: Any) -> bytes:
-    """A short history with something to cut, ending in a checkpoint turn; `messages` stand before that turn."""
-    opening = [human(text("Hello.")), agent(text("I look."), call("c1")), human(result("c1"))]
-    return body([*opening, *messages, agent(call("k1", CHECKPOINT)), human(result("k1"))], **members)
+def seamed(*messages: dict[str, Any], opening: list[Block] | None = None, **members: Any) -> bytes:
+    """A short history with something to cut, ending in a checkpoint turn.
+
+    `messages` stand before that turn, `opening` holds blocks that its message begins with.
+    """
+    start = [human(text("Hello.")), agent(text("I look."), call("c1")), human(result("c1"))]
+    return body([*start, *messages, agent(*(opening or []), call("k1", CHECKPOINT)), human(result("k1"))], **members)
 
 
+SEARCH = {"type": "server_tool_use", "id": "w", "name": "web_search", "input": {}}
+FOUND = {"type": "web_search_tool_result", "tool_use_id": "w", "content": []}
 UNTOUCHABLE = {
     "no checkpoint": body(HISTORY[:8]),
     "an errored checkpoint": body([*HISTORY[:8], agent(call("k", CHECKPOINT)), human(result("k", is_error=True))]),
@@ -322,19 +338,15 @@ UNTOUCHABLE = {
     ),
     "an unanswered checkpoint": body([*HISTORY[:8], agent(call("k", CHECKPOINT)), human(text("Stop."))]),
     "a history that the server holds": seamed(thread={"type": "continue"}),
-    "a checkpoint called by the provider's code": body(
-        [*HISTORY[:8], agent({**call("k", CHECKPOINT), "caller": {"type": "code_execution_20250825"}}), human(result("k"))]
+    "a checkpoint called by the provider's code": seamed(
+        agent({**call("k", CHECKPOINT), "caller": {"type": "code_execution_20250825"}}), human(result("k"))
     ),
-    "nothing before the checkpoint": body([human(text("Hello.")), *HISTORY[16:18]]).replace(b"thinking", b"sketch"),
+    "nothing before the checkpoint": body([human(text("Hello.")), agent(call("k", CHECKPOINT)), human(result("k"))]),
     "a compaction behind the checkpoint": body([*HISTORY[:18], agent({"type": "compaction", "content": "So far."})]),
-    "a pair of the provider's own on both sides of the seam": seamed(
-        agent({"type": "server_tool_use", "id": "w", "name": "web_search", "input": {}})
-    ).replace(b'[{"type":"tool_use","id":"k1"', b'[{"type":"web_search_tool_result","tool_use_id":"w","content":[]},{"type":"tool_use","id":"k1"'),
-    "a result of an unknown type": seamed(
-        agent({"type": "server_tool_use", "id": "w", "name": "x", "input": {}}, {"type": "x_tool_result", "tool_use_id": "w"})
-    ),
+    "a pair of the provider's own on both sides of the seam": seamed(agent(SEARCH), opening=[FOUND]),
+    "a result of an unknown type": seamed(agent(SEARCH, {**FOUND, "type": "x_tool_result"})),
     "a duplicate of messages": seamed().replace(b'"metadata"', b'"messages"'),
-    "a duplicate of a block's name": seamed().replace(b'"name":"Bash","input":{}', b'"name":"Bash","name":"Bash","input":{}'),
+    "a duplicate of a block's name": seamed().replace(b'"input":{}', b'"name":"Bash","input":{}', 1),
     "a duplicate of a role": seamed().replace(b'{"role":"user",', b'{"role":"user","role":"user",', 1),
     "a control character": seamed().replace(b"I look.", b"I\x01look."),
     "a wrong escape": seamed().replace(b"I look.", rb"I \look."),
@@ -426,7 +438,7 @@ def test_models_are_told_apart_by_family_and_version(model: str, treats: str):
 
 
 def test_the_turns_thinking_stays_for_manual_thinking_and_kept_texts_go_behind_it():
-    before = seamed().replace(b'[{"type":"tool_use","id":"k1"', f'[{spelled(thought("Note."))},{{"type":"tool_use","id":"k1"'.encode())
+    before = seamed(opening=[thought("Note.")])
     manual = before.replace(b'"adaptive"', b'"enabled"')
     assert [block["type"] for block in left(manual)[1]["content"]] == ["thinking", "text", "tool_use"]
     assert [block["type"] for block in left(before)[-2]["content"]] == ["tool_use"]

@@ -29,6 +29,9 @@ from .records import Record
 
 _TEMPORARY = ".cutline-tmp"
 _CALLER = re.compile(rb'"(?:toolUseID|parentToolUseID)"\s*:\s*"([^"\\]*)"').findall
+# Newer clients keep whole requests beside the records, for themselves: a resume never reads them, and they would
+# carry into the copy what left it (docs/claude-code-sessions.md).
+_REPEATS = "api-request"
 _AFTERTHOUGHTS = ("progress", "attachment", "system")
 
 
@@ -173,7 +176,9 @@ class _Rewriting:
         with self.history.log.reader() as fetch:
             for number, record in enumerate(self.records):
                 change = self.changes.get(number)
-                if change and change.drop:
+                if record.type.startswith(_REPEATS):
+                    gone.add(number)
+                elif change and change.drop:
                     if len(change.drop) >= _blocks(fetch(record)):
                         gone.add(number)
                 elif record.type not in _AFTERTHOUGHTS or record.subtype == "queued_command":
@@ -183,12 +188,20 @@ class _Rewriting:
         return gone
 
     def _first_behind(self) -> int | None:
-        """The record that the notice's record stands before; None where nothing stands behind the seam."""
-        places = self.history.places
+        """The record that the notice's record stands before; None where it comes last.
+
+        At the end of a history that is before the agent's last message: behind a user's record that comes last
+        the client puts an answer of its own into the agent's mouth.
+        """
+        places, origins = self.history.places, self.history.origins
         start = self.plan.seam.message
-        if start >= len(places):
-            return None
-        return min(place.record for place in places[start])
+        if start < len(places):
+            return min(place.record for place in places[start])
+        for number in range(len(places) - 1, -1, -1):
+            kept = [place.record for place in places[number] if place.record not in self.gone]
+            if kept:
+                return min(kept) if origins[number] == "agent" else None
+        return None
 
     def lines(self) -> Iterator[bytes]:
         """The copy, line by line."""
