@@ -149,12 +149,15 @@ def elements(text: str, at: int) -> tuple[list[tuple[int, int]], int]:
             return found, at
 
 
+_PLAIN = json.JSONDecoder(parse_int=str, parse_float=str)
+
+
 def decode(literal: bytes) -> Any:
     """The value of a JSON literal that was already read once: objects as dicts, numbers as their literals.
 
     Lone surrogates come out as they are; encode with ``"surrogatepass"`` or mend them before printing.
     """
-    return json.loads(literal.decode("utf-8"), parse_int=str, parse_float=str)
+    return _PLAIN.decode(literal.decode("utf-8"))
 
 
 def quote(text: str) -> bytes:

@@ -302,6 +302,8 @@ def _joinable(plan: Plan, one: Key, other: Key) -> bool:
     first, second = _block(plan, one), _block(plan, other)
     if not (_is_words(plan, one, first) and _is_words(plan, other, second)):
         return False
+    if wire.is_bare_text(plan.request, first) and wire.is_bare_text(plan.request, second):
+        return True
     left, right = _other_members(plan, one, first), _other_members(plan, other, second)
     return left == right and left.get("citations", b"null") == b"null"
 

@@ -386,6 +386,14 @@ def text_span(request: Request, block: Block) -> Span:
     return literal_inside(request, block, "text")
 
 
+def is_bare_text(request: Request, block: Block) -> bool:
+    """A text block without members beside its type and its text, written as nearly every client writes it."""
+    view = request.view
+    if block.kind is not TEXT or not view.startswith(_TEXT_HEAD, block.start):
+        return False
+    return scan(view, block.start + len(_TEXT_HEAD) - 1)[1] == block.end - 1
+
+
 def literal_inside(request: Request, block: Block, key: str) -> Span:
     """The inside of the string literal that is the value of `key` in a block."""
     for member in spans.members(request.view, block.start)[0]:
@@ -410,8 +418,7 @@ def words(request: Request, block: Block) -> str:
 
 def result_text(request: Request, block: Block) -> str:
     """The texts of a result's content, joined by newlines; other content is named in brackets."""
-    raw = member(request, block, "content")
-    return "" if raw is None else plain(spans.decode(raw))
+    return plain(spans.decode(request.body[block.start : block.end]).get("content"))
 
 
 def plain(content: Any) -> str:

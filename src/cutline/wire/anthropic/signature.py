@@ -14,7 +14,8 @@ _IN_BASE64 = ("bmFycmF0aW9u", "5hcnJhdGlvb", "uYXJyYXRpb2")
 
 def may_be_narration(signature: str) -> bool:
     """Whether a signature can hold the word at all: it spares the decoding of nearly every other one."""
-    return any(piece in signature for piece in _IN_BASE64)
+    one, two, three = _IN_BASE64
+    return one in signature or two in signature or three in signature
 
 
 def signed_narration(signature: str) -> bool:
