@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from conftest import SHARED, claude_code_files
+from cutline.blocks import Kind
 from cutline.errors import InputError
 from cutline.sessions.claude_code import Session, folder_name, open_session, read, resolve, sessions, subagents
 from cutline.sessions.claude_code.history import History, history
@@ -168,7 +169,7 @@ def test_a_live_branch_becomes_a_body_of_the_files_own_literals(path: Path):
         (number, index)
         for number, message in enumerate(request.messages)
         for index, block in enumerate(message.blocks)
-        if block.kind is wire.CALL and not block.server
+        if block.kind is Kind.CALL and not block.server
     ]
     assert orphans == len(found.branch.orphans)
     assert len(found.branch.unanswered) == STOPPED.get(path.name, 0)

@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 
 PACKAGE = "@anthropic-ai/claude-code"
-VERSION = "2.1.332"
-"""The version that docs/claude-code-sessions.md speaks of."""
+VERSION = os.environ.get("CUTLINE_CLAUDE_CODE") or "2.1.332"
+"""The version that docs/claude-code-sessions.md speaks of; CUTLINE_CLAUDE_CODE names another one."""
 
 _MODEL = "claude-sonnet-4-5"
 _ANSWERS_S, _INSTALLS_S, _RUNS_S = 30, 420, 120
@@ -74,7 +74,7 @@ class Claude:
             **self.environment,
         }
         command = [str(self.binary), "-p", prompt, "--model", self.model, "--output-format", "json"]
-        command += ["--allowedTools", "Bash,Read", *options]
+        command += ["--allowedTools", "Bash,Read,mcp__cutline__micro_handoff", *options]
         done = subprocess.run(
             command,
             cwd=cwd,

@@ -68,12 +68,19 @@ class Upstream:
     Conversation requests (those that offer tools) are answered from the script in turn, or by the one callable;
     when the script is used up, and to every other request, the answer is the text "ok".
 
+    Args:
+        script: what the answers are.
+        input_tokens: what every answer says that its request weighed.
+
     Attributes:
         requests: every request, in the order of arrival.
     """
 
-    def __init__(self, script: Sequence[Answer] | Callable[[dict[str, Any]], Sequence[Block]] = ()) -> None:
+    def __init__(
+        self, script: Sequence[Answer] | Callable[[dict[str, Any]], Sequence[Block]] = (), input_tokens: int = 10
+    ) -> None:
         self.requests: list[Recorded] = []
+        self._input_tokens = input_tokens
         self._script = script
         self._turn = 0
         self._made = 0
@@ -133,7 +140,7 @@ class Upstream:
             "stop_reason": "tool_use" if any(block["type"] == "tool_use" for block in blocks) else "end_turn",
             "stop_sequence": None,
             "usage": {
-                "input_tokens": 10,
+                "input_tokens": self._input_tokens,
                 "output_tokens": 5,
                 "cache_creation_input_tokens": 0,
                 "cache_read_input_tokens": 0,

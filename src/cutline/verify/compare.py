@@ -157,7 +157,7 @@ class Comparison:
         elif block.seq in self.added:
             self._addition(block, found, place)
         elif self.new.literal(found) != self.old.literal(block):
-            members = [(name, self.new.source(node)) for name, _, node in found.node.members]
+            members = [(name, self.new.source(node)) for name, node in found.node.members]
             if block.string and members == [(b"type", b'"text"'), (b"text", self.old.literal(block))]:
                 return  # a string content among blocks
             self._leftover(found, place)
@@ -182,8 +182,8 @@ class Comparison:
         if part.spoken or first.string:
             kept = [(b"type", b'"text"'), (b"text", b"")]
         else:
-            kept = [(name, b"" if name == b"text" else self.old.source(node)) for name, _, node in first.node.members]
-        members = [(name, b"" if name == b"text" else self.new.source(node)) for name, _, node in found.node.members]
+            kept = [(name, b"" if name == b"text" else self.old.source(node)) for name, node in first.node.members]
+        members = [(name, b"" if name == b"text" else self.new.source(node)) for name, node in found.node.members]
         if _unmarked(members) != _unmarked(kept):
             self._unsaid(first, place, "the members of a joined text beside its words changed")
         marks = [node for block in part.blocks if (node := block.node.get(b"cache_control")) is not None]
@@ -219,9 +219,9 @@ class Comparison:
             self._leftover(found, place)
             self._fault(block, place, f"{found.type!r} stands where the result of {block.id!r} is due")
         old, new = block.node.get(b"content"), found.node.get(b"content")
-        others = [(name, self.old.source(node)) for name, _, node in block.node.members if name != b"content"]
+        others = [(name, self.old.source(node)) for name, node in block.node.members if name != b"content"]
         if new is None or others != [
-            (name, self.new.source(node)) for name, _, node in found.node.members if name != b"content"
+            (name, self.new.source(node)) for name, node in found.node.members if name != b"content"
         ]:
             self._fault(block, place, "a member of the result beside its content changed")
         if old is None or old.kind not in '"[':
@@ -255,7 +255,7 @@ class Comparison:
             if [item for item in items if item in kept] == kept:
                 raise CutError(2, place, "something was added before the result's own content")
             self._fault(block, place, "the result's own content changed")
-        members = [(name, node) for item in new.elements[len(kept) :] for name, _, node in item.members]
+        members = [(name, node) for item in new.elements[len(kept) :] for name, node in item.members]
         if [name for name, _ in members] != [b"type", b"text"] or self.new.source(members[0][1]) != b'"text"':
             raise CutError(2, place, "what was added to the result is not one plain text block")
         self._ends(self.new.source(members[1][1]), b"", add, place)

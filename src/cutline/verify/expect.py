@@ -76,8 +76,7 @@ class Expected:
         self.blanks: list[Block] = []
         system = [message for message in history.messages if message.role == "system"]
         self.outs = self._build(system)
-        firsts = [out.sources[0].index for out in self.outs]
-        self.systems = [(message, self._places(message, bisect_left(firsts, message.index))) for message in system]
+        self.systems = self._seats(system)
         if not self.fates.caused() and not any(block.message < self.seam for block in self.blanks):
             raise Uncut("nothing is left to remove")
         spoken = [message for message in history.messages if message.role != "system"]
@@ -186,7 +185,7 @@ class Expected:
         block = part.blocks[0]
         if part.spoken or block.string:
             return []
-        members = sorted((name, self.history.source(node)) for name, _, node in block.node.members)
+        members = sorted((name, self.history.source(node)) for name, node in block.node.members)
         if any(name == b"citations" and raw != b"null" for name, raw in members):
             return None
         return [(name, raw) for name, raw in members if name not in (b"type", b"text", b"cache_control")]
@@ -195,7 +194,7 @@ class Expected:
         """A message's members beside its role and content."""
         return sorted(
             (name, self.history.source(node))
-            for name, _, node in message.node.members
+            for name, node in message.node.members
             if name not in (b"role", b"content")
         )
 
@@ -225,31 +224,35 @@ class Expected:
 
     # System messages (WIRE_RULES 1.2)
 
-    def _places(self, message: Message, place: int) -> set[int]:
-        """Where a system message may stand: its own `place`, if that is legal; else the nearest legal ones.
+    def _seats(self, system: list[Message]) -> list[tuple[Message, set[int]]]:
+        """Where each system message may stand: its own place, if that is legal; else the nearest legal ones.
 
         Legal is: behind a user's turn or a provider's own result, and before an agent's turn or last.
         """
         outs = self.outs
-        if message.index >= self.seam or self._summed_up(message):
-            return {place}
-        inside = place > 0 and outs[place - 1].sources[-1].index > message.index
-        before = outs[place - 1] if place else None
-        speaks_next = inside or place == len(outs) or outs[place].head.role == "assistant"
-        heard = before is not None and not inside and (before.head.role == "user" or _serves(before))
-        if heard and speaks_next:
-            return {place}
-        places: set[int] = set()
-        if before is not None and (inside or before.head.role != "user"):
-            earlier = (
-                n for n in range(place - inside, 0, -1) if outs[n - 1].head.role == "user" or _serves(outs[n - 1])
-            )
-            places.update(list(earlier)[:1])
-        if not speaks_next:
-            while place < len(outs) and outs[place].head.role == "user":
-                place += 1
-            places.add(place)
-        return places or {place}
+        firsts = [out.sources[0].index for out in outs]
+        heard = [out.head.role == "user" or _serves(out) for out in outs]
+        earlier = [0]  # for each place, the nearest before it where somebody was heard; 0 for none
+        for number, there in enumerate(heard):
+            earlier.append(number + 1 if there else earlier[-1])
+        run = [len(outs)] * (len(outs) + 1)  # for each place, the end of the run of user messages that begins there
+        for number in range(len(outs) - 1, -1, -1):
+            run[number] = run[number + 1] if outs[number].head.role == "user" else number
+        seats = []
+        for message in system:
+            place = bisect_left(firsts, message.index)
+            inside = place > 0 and outs[place - 1].sources[-1].index > message.index
+            there = place > 0 and not inside and heard[place - 1]
+            speaks = inside or run[place] == place
+            fixed = message.index >= self.seam or self._summed_up(message)
+            places = {place}
+            if not fixed and not (there and speaks):
+                places = {run[place]} if not speaks else set()
+                if not there or outs[place - 1].head.role != "user":
+                    places.add(earlier[place - inside])
+                places = (places - {0}) or {place}
+            seats.append((message, places))
+        return seats
 
 
 def _serves(out: Out) -> bool:

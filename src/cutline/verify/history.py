@@ -275,7 +275,7 @@ class History:
 
 
 def _single(node: Node, keys: tuple[bytes, ...]) -> None:
-    seen = [name for name, _, _ in node.members]
+    seen = [name for name, _ in node.members]
     if len(set(seen)) == len(seen):
         return
     for key in keys:

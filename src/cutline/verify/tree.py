@@ -6,6 +6,7 @@ the proof compares it as bytes.
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from typing import NoReturn
@@ -14,6 +15,7 @@ from ..errors import Unreadable
 
 DEEP = 7
 """Levels kept as nodes: body, messages, message, content, block, a result's content, a block in it."""
+_PIECE = 1 << 16
 _WS = rb"[ \t\n\r]*+"
 _STRING = rb'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+"'
 _SCALAR = rb"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+|true|false|null"
@@ -29,8 +31,7 @@ class Node:
     Attributes:
         kind: ``{``, ``[``, ``"`` or ``0`` (a number, true, false, null).
         start, end: its literal, ``data[start:end]``.
-        members: of an object: (key, start of the key's literal, value); None where nested too deep.
-        elements: of an array: the values.
+        members: of an object: (key, value); elements: of an array. Both empty where nested deeper than `DEEP`.
         depth: of the root: the most levels that anything in it is nested.
     """
 
@@ -41,15 +42,20 @@ class Node:
         self.start = start
         self.end = end
         self.depth = 0
-        self.members: list[tuple[bytes, int, Node]] = []
-        self.elements: list[Node] = []
+        self.members: list[tuple[bytes, Node]] = [] if kind == "{" else _NO_MEMBERS
+        self.elements: list[Node] = [] if kind == "[" else _NO_ELEMENTS
 
     def get(self, key: bytes) -> Node | None:
         """The value of a member, None where there is none (or this is no object)."""
-        for name, _, value in self.members:
+        for name, value in self.members:
             if name == key:
                 return value
         return None
+
+
+# What a value without parts shares with all others, since most values are such.
+_NO_MEMBERS: list[tuple[bytes, Node]] = []
+_NO_ELEMENTS: list[Node] = []
 
 
 def read(data: bytes) -> Node:
@@ -58,13 +64,10 @@ def read(data: bytes) -> Node:
     Raises:
         Unreadable: it is not strict JSON in UTF-8.
     """
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError as fault:
-        raise Unreadable("not UTF-8", fault.start) from None
+    _check_utf8(data)
     stack: list[Node] = []
     holder: Node | None = None
-    key, key_at, pos = b"", 0, 0
+    key, pos = b"", 0
     while True:
         found = _value(data, pos)
         if found is None:
@@ -74,7 +77,7 @@ def read(data: bytes) -> Node:
         node = Node('"' if what == 1 else "0" if what == 2 else data[start : start + 1].decode(), start, pos)
         if holder is not None and len(stack) <= DEEP:
             if holder.kind == "{":
-                holder.members.append((key, key_at, node))
+                holder.members.append((key, node))
             else:
                 holder.elements.append(node)
         if what == 3:
@@ -84,7 +87,7 @@ def read(data: bytes) -> Node:
             closing = _after(data, pos)
             if closing is None or closing[1] != (b"}" if node.kind == "{" else b"]"):
                 if node.kind == "{":
-                    key, key_at, pos = _member(data, pos)
+                    key, pos = _member(data, pos)
                 continue
         while holder is not None:
             mark = _after(data, pos)
@@ -93,7 +96,7 @@ def read(data: bytes) -> Node:
             pos = mark.end()
             if mark[1] == b",":
                 if holder.kind == "{":
-                    key, key_at, pos = _member(data, pos)
+                    key, pos = _member(data, pos)
                 break
             if mark[1] != (b"}" if holder.kind == "{" else b"]"):
                 _doubt("the wrong bracket", pos - 1)
@@ -110,7 +113,17 @@ def read(data: bytes) -> Node:
             return node
 
 
-def _member(data: bytes, pos: int) -> tuple[bytes, int, int]:
+def _check_utf8(data: bytes) -> None:
+    """Raise, unless it is UTF-8; in pieces, for a text of the whole would weigh up to four times as much."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    for start in range(0, len(data), _PIECE):
+        try:
+            decoder.decode(data[start : start + _PIECE], start + _PIECE >= len(data))
+        except UnicodeDecodeError as fault:
+            raise Unreadable("not UTF-8", max(0, start + fault.start)) from None
+
+
+def _member(data: bytes, pos: int) -> tuple[bytes, int]:
     found = _key(data, pos)
     if found is None:
         _doubt("no member name", pos)
@@ -118,7 +131,7 @@ def _member(data: bytes, pos: int) -> tuple[bytes, int, int]:
     name = data[start + 1 : end - 1]
     if b"\\" in name:
         name = decode(data[start:end]).encode("utf-8", "surrogatepass")
-    return name, start, found.end()
+    return name, found.end()
 
 
 def decode(literal: bytes) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
 from ... import spans
@@ -141,7 +142,7 @@ def _read(body: bytes, text: str, known: list[Message]) -> Request:
         else:
             value, end = scan(text, start)
             if key == "tools":
-                value = _tool_names(text, start)
+                value = _tool_names(text, start, value)
             if key in seen and key in ("model", "thinking", "tools", "thread", "system"):
                 raise Unreadable(f"the key “{key}” stands twice", at)
             seen[key] = value
@@ -168,15 +169,16 @@ def _object(value: Any) -> tuple[tuple[str, Any], ...]:
     return value if isinstance(value, tuple) else ()
 
 
-def _tool_names(text: str, at: int) -> tuple[str, ...]:
-    if text[at] != "[":
+def _tool_names(text: str, at: int, tools: Any) -> tuple[str, ...]:
+    """The names in the list of tools at `at`, which was scanned to `tools`."""
+    if type(tools) is not list:
         return ()
-    names = []
-    for start, _ in spans.elements(text, at)[0]:
-        name = dict(_object(scan(text, start)[0])).get("name")
-        if type(name) is str:
-            names.append(name if name.isascii() else _exact(text, start, "name"))
-    return tuple(names)
+    names = [name for tool in tools if type(name := dict(_object(tool)).get("name")) is str]
+    if "".join(names).isascii():
+        return tuple(names)
+    starts = [start for start, _ in spans.elements(text, at)[0] if text[start] == "{"]
+    exact = [_exact(text, start, "name") for start in starts if type(dict(scan(text, start)[0]).get("name")) is str]
+    return tuple(exact)
 
 
 def _other_format(seen: dict[str, Any]) -> str:
@@ -396,24 +398,40 @@ def is_bare_text(request: Request, block: Block) -> bool:
 
 def literal_inside(request: Request, block: Block, key: str) -> Span:
     """The inside of the string literal that is the value of `key` in a block."""
-    for member in spans.members(request.view, block.start)[0]:
-        if member.key == key and request.view[member.start] == '"':
-            return Span(member.start + 1, member.end - 1)
-    raise AssertionError(f"no string {key!r} in a block that was read")  # the reader has checked it
+    span = _value(request, block, key)
+    assert span is not None and request.view[span.start] == '"', key  # the reader has checked it
+    return Span(span.start + 1, span.end - 1)
 
 
 def member(request: Request, block: Block, key: str) -> bytes | None:
     """The raw value of a member of a block, or None."""
-    for found in spans.members(request.view, block.start)[0]:
+    span = _value(request, block, key)
+    return None if span is None else request.body[span.start : span.end]
+
+
+# A key behind short members, as nearly every client writes it: it spares the walk over all members.
+_BEHIND_SHORT = {
+    key: re.compile(r'\{(?:"[a-z_]+": ?(?:"[^"\\]*+"|true|false|null), ?)*?"' + key + r'": ?(?=\S)').match
+    for key in ("input", "content", "text", "thinking")
+}
+
+
+def _value(request: Request, block: Block, key: str) -> Span | None:
+    view = request.view
+    if key in _BEHIND_SHORT:
+        head = _BEHIND_SHORT[key](view, block.start)
+        if head is not None:
+            return Span(head.end(), scan(view, head.end())[1])
+    for found in spans.members(view, block.start)[0]:
         if found.key == key:
-            return request.body[found.start : found.end]
+            return Span(found.start, found.end)
     return None
 
 
 def words(request: Request, block: Block) -> str:
     """The text of a text block, decoded; lone surrogates stay."""
     start, end = text_span(request, block)
-    return str(spans.decode(b'"' + request.body[start:end] + b'"'))
+    return str(scanstring(request.body[start : end + 1].decode("utf-8"), 0, True)[0])
 
 
 def result_text(request: Request, block: Block) -> str:
