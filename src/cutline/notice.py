@@ -124,7 +124,9 @@ def _trace(calls: Sequence[Handle], unit: Callable[[Handle], Unit], budget: int,
     spent = earlier = 0
     for number in range(len(calls) - 1, -1, -1):
         read = unit(calls[number])
-        if trace == "holes" and not narration.judge(read.call, read.before, read.after).hole:
+        # Without words on both sides a call is a hole. Most have none, and judging is what costs here.
+        worded = trace == "holes" and read.before and read.after
+        if worded and not narration.judge(read.call, read.before, read.after).hole:
             continue
         entry = line(read.call)
         spent += len(entry.encode("utf-8")) + 1

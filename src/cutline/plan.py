@@ -133,7 +133,7 @@ def make(request: Request, options: Options) -> Plan:
         raise Refused(request.held)
     messages = request.messages
     floor = _floor(request)
-    pairs, _ = wire.pairs(messages, floor[0])
+    pairs, _ = wire.pairs(messages)
     turns, errored = _turns(request, pairs, floor)
     if options.at is not None:
         start = _snap(request, _resolve(request, options.at), pairs, options)
@@ -148,6 +148,10 @@ def make(request: Request, options: Options) -> Plan:
     else:
         what = "every checkpoint call failed or was never answered" if errored else "no checkpoint"
         raise Refused(f"{what}: nothing was cut")
+    if floor != (0, -1) and start <= floor[0]:
+        raise Refused("what stands before a compaction is left alone")
+    if any(made <= floor < answer for made, answer in pairs.items()):
+        raise Refused("a call before the compaction is answered behind it")
     plan = Plan(request, seam, floor=floor, pairs=pairs, answers=frozenset(pairs.values()))
     made, answer = _split_pair(request, pairs, start)
     if made:
@@ -161,9 +165,16 @@ def make(request: Request, options: Options) -> Plan:
         _stretch(plan, options, begin, turn, kept_from=turns)
         begin = turn.start
     final = None
-    if options.at is None:
-        final = _last_turn(request, pairs, seam)
+    if seam.call is not None:
+        call = (seam.call.message, seam.call.block)
+        final = Turn(seam.message, (call,), pairs[call])
+    for turn in (*turns, *([final] if final else [])):
+        _refuse_programs(request, turn)
     _stretch(plan, options, begin, final, kept_from=turns)
+    gone = {_block(request, key).id for key, why in plan.drop.items() if why.endswith("call")}
+    for number, index in plan.unknown:
+        if request.messages[number].blocks[index].id in gone:
+            raise Refused(f"{Place(number, index)} is of unknown type and answers a call that would leave")
     _behind_the_seam(plan, options)
     if options.notice and (options.at is None or options.session):
         _fill_stubs(plan)
@@ -213,7 +224,7 @@ def _turns(request: Request, pairs: dict[Key, Key], floor: Key) -> tuple[list[Tu
 def _turn_start(request: Request, pairs: dict[Key, Key], number: int) -> int:
     """The first message of a run of assistant messages whose calls are answered together with this one's."""
     start = at = number
-    while at > 0 and request.messages[at - 1].role == "assistant":
+    while at > 0 and request.messages[at - 1].role != "user":
         at -= 1
         blocks = request.messages[at].blocks
         if any(b.kind is Kind.CALL and not b.server and (at, i) in pairs for i, b in enumerate(blocks)):
@@ -221,15 +232,12 @@ def _turn_start(request: Request, pairs: dict[Key, Key], number: int) -> int:
     return start
 
 
-def _last_turn(request: Request, pairs: dict[Key, Key], seam: Seam) -> Turn:
-    assert seam.call is not None
-    call: Key = (seam.call.message, seam.call.block)
-    raw = wire.member(request, request.messages[call[0]].blocks[call[1]], "caller")
-    if raw is not None:
-        kind = spans.decode(raw)
+def _refuse_programs(request: Request, turn: Turn) -> None:
+    for call in turn.calls:
+        raw = wire.member(request, _block(request, call), "caller")
+        kind = spans.decode(raw) if raw is not None else None
         if isinstance(kind, dict) and kind.get("type") not in (None, "direct"):
-            raise Refused("the checkpoint was called by a program that the provider runs, which can't be cut")
-    return Turn(seam.message, (call,), pairs[call])
+            raise Refused("a checkpoint was called by a program that the provider runs, which can't be cut")
 
 
 def human_turns(request: Request) -> list[int]:
@@ -340,7 +348,7 @@ def _stays(plan: Plan, options: Options, key: Key, block: Block, todo: Key | Non
         return False
     name = block.name
     if block.server:
-        return name.startswith("tool_search_tool")
+        return name.startswith("tool_search_tool") or name in options.keep_tools
     if name in _KEPT or name in options.keep_tools or key == todo:
         return True
     mark = plan.request.messages[answer[0]].blocks[answer[1]].name
@@ -360,6 +368,7 @@ def _stretch(plan: Plan, options: Options, begin: int, turn: Turn | None, kept_f
     said: list[list[Key]] = [[]]
     files: dict[str, None] = {}
     n_calls = n_results = n_thinking = weight = 0
+    marks = _Marks(request, messages[begin].start if begin < end else 0)
     for number in range(begin, end):
         message = messages[number]
         called = False
@@ -384,7 +393,7 @@ def _stretch(plan: Plan, options: Options, begin: int, turn: Turn | None, kept_f
                     called = True
                     drop[key] = "call" if key in pairs else "unanswered call"
                     n_calls += 1
-                    weight += block.end - block.start
+                    weight += marks.weigh(block)
                     name = block.name
                     if name in wire.SUBAGENTS:
                         reports.append((key, len(said) - 1))
@@ -396,7 +405,7 @@ def _stretch(plan: Plan, options: Options, begin: int, turn: Turn | None, kept_f
             elif kind is RESULT:
                 if key not in kept_results:
                     n_results += 1
-                    weight += block.end - block.start
+                    weight += marks.weigh(block)
                     drop[key] = "result" if key in answers else "orphan result"
             elif kind is THINKING and _speaks(plan, options, block):
                 plan.speak.add(key)
@@ -404,7 +413,7 @@ def _stretch(plan: Plan, options: Options, begin: int, turn: Turn | None, kept_f
             elif kind is THINKING:
                 drop[key] = "thinking"
                 n_thinking += 1
-                weight += block.end - block.start
+                weight += marks.weigh(block)
             elif kind is Kind.UNKNOWN:
                 plan.unknown.append(key)
         if called:
@@ -418,6 +427,25 @@ def _stretch(plan: Plan, options: Options, begin: int, turn: Turn | None, kept_f
         recall = name.removesuffix("micro_handoff") + "recall" if name else ""
         recall = recall if recall in request.tools else ""
         _mark_loss(plan, turn, notice.compose(loss, calls, reports, _units(plan, said), recall, options.trace))
+
+
+class _Marks:
+    """Weighs blocks without their cache marks: a mark wanders from request to request, a notice never changes.
+
+    The marks are found in one pass over the body, since the blocks are weighed in their order.
+    """
+
+    _KEY = b'"cache_control"'
+
+    def __init__(self, request: Request, start: int) -> None:
+        self._request = request
+        self._next = request.body.find(self._KEY, start)
+
+    def weigh(self, block: Block) -> int:
+        size = block.end - block.start
+        while 0 <= self._next < block.start:
+            self._next = self._request.body.find(self._KEY, block.start)
+        return size - wire.mark_size(self._request, block) if 0 <= self._next < block.end else size
 
 
 def _mark_loss(plan: Plan, turn: Turn | None, text: str) -> None:

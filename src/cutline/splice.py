@@ -90,7 +90,7 @@ def lay_out(plan: Plan, join: str | None, done: Spliced) -> list[Out]:
             continue
         lost = len(pieces) < len(message.blocks)
         out = Out(number, number, pieces, not lost and number not in changed, lost or number in spoken)
-        if message.role == "user":
+        if message.role == "user" and not _settled(plan, number):
             _drop_blanks(plan, out)
         elif out.lost:
             _drop_empty(plan, out)
@@ -100,12 +100,17 @@ def lay_out(plan: Plan, join: str | None, done: Spliced) -> list[Out]:
     if join is not None:
         head = _join(plan, head, done)
     for out in head:
-        if messages[out.lead].role == "assistant":
+        if messages[out.lead].role == "assistant" and not _settled(plan, out.lead):
             _drop_blanks(plan, out)
     head = [out for out in head if out.pieces]
     if plan.lead:
         _behind_leading_thinking(plan, head, tail, systems)
     return _place_systems(plan, head, tail, systems, done)
+
+
+def _settled(plan: Plan, number: int) -> bool:
+    """Whether a message stands before a compaction or holds it: nothing there changes."""
+    return number <= plan.floor[0] and plan.floor != (0, -1)
 
 
 def _tail(plan: Plan, changed: set[int]) -> list[Out]:
@@ -257,6 +262,7 @@ def _join(plan: Plan, head: list[Out], done: Spliced) -> list[Out]:
                 last.pieces[-1] += out.pieces[0]
                 last.pieces += out.pieces[1:]
                 last.whole = False
+                last.lost = True
                 done.joined += 1
                 continue
         joined.append(out)
@@ -351,7 +357,7 @@ def _behind_leading_thinking(plan: Plan, head: list[Out], tail: list[Out], syste
     while head and messages[head[-1].lead].role == "assistant":
         if not _same_wrapper(plan.request, messages[head[-1].lead], messages[turn.lead]):
             break
-        if head[-1].lead <= plan.floor[0] and plan.floor != (0, -1):
+        if _settled(plan, head[-1].lead):
             break
         last = max(key[0] for piece in head[-1].pieces for key in piece)
         ended = _block(plan, head[-1].pieces[-1][-1])
@@ -484,6 +490,13 @@ def result_literal(
             at, extra = len(literal) - 1, b',"content":' + spans.quote(addition.text)
         else:
             end = found.end - block.start + sum(stop - begin for begin, stop, _ in places)
+            if request.view.startswith("null", found.start):
+                # No content: it becomes the content.
+                whole = spans.quote(addition.text)
+                begin = found.start - block.start
+                literal = literal[:begin] + whole + literal[begin + 4 :]
+                places.append((begin, begin + len(whole), addition.source is not None))
+                continue
             if request.view[found.start] == '"':
                 at, extra = end - 1, spans.quote("\n\n" + addition.text)[1:-1]
                 if addition.source is not None:

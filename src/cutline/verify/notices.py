@@ -74,7 +74,7 @@ class _Composer:
             calls=len(calls),
             results=sum(block.kind == "result" for block in gone),
             thinking=sum(block.kind == "thought" for block in gone),
-            weight=sum(block.size for block in gone),
+            weight=sum(block.size - _mark(history, block) for block in gone),
             files=tuple(files),
             first=self.first,
         )
@@ -130,6 +130,18 @@ class _Composer:
             elif _said(block, whole):
                 words.append(narration.spoken(block.name, arguments(self.history, block)) or "")
         return words
+
+
+def _mark(history: History, block: Block) -> int:
+    """Bytes of a block's cache mark with its comma: it wanders from request to request, and weighs nothing."""
+    members = block.node.members if not block.string else []
+    for number, (name, value) in enumerate(members):
+        if name == b"cache_control":
+            if number:
+                return value.end - members[number - 1][1].end
+            first = history.data.index(b'"', block.node.start)
+            return (history.data.index(b'"', value.end) if len(members) > 1 else block.node.end - 1) - first
+    return 0
 
 
 def _said(block: Block, unanswered: bool = False) -> bool:
