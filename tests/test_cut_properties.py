@@ -347,17 +347,17 @@ def rule_4_nothing_of_the_worlds_stays_without_a_reason(case: Case) -> None:
             continue
         assert key in after.pairs, "a call without its result"
         name, answer = block["name"], after.raw(after.pairs[key])
-        todos += name == "TodoWrite"
-        assert (
-            name in (*histories.SPEECH, *histories.INSTRUCTIONS, *kept, "TodoWrite", "mcp__cutline__say")
+        reason = (
+            name in (*histories.SPEECH, *histories.INSTRUCTIONS, *kept, "mcp__cutline__say")
             or (kind == "server_tool_use" and name.startswith("tool_search_tool"))
             or key in after.checkpoints
             or "tool_reference" in answer
             or histories.REFUSAL in after.blocks[after.pairs[key]].get("content", "")
             or "[Request interrupted by user" in answer
-        ), f"{name} stayed"
-    if "TodoWrite" not in kept:
-        assert todos <= 1 + len({key[0] for key in case.before.checkpoints if key[0] < case.seam})
+        )
+        assert reason or name == "TodoWrite", f"{name} stayed"
+        todos += not reason
+    assert todos <= 1 + len({key[0] for key in case.before.checkpoints if key[0] < case.seam})
 
 
 def rule_4_what_has_a_reason_stays(case: Case) -> None:

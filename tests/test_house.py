@@ -15,9 +15,10 @@ FLOORS = [
     {"wire": (), "specifics": (), "narration": ("specifics",)},
     {
         "notice": (),
-        "plan": ("notice",),
-        "splice": ("plan",),
-        "cut": ("plan", "splice", "notice"),
+        "seam": (),
+        "plan": ("notice", "seam"),
+        "splice": ("plan", "seam"),
+        "cut": ("plan", "seam", "splice", "notice"),
         "memo": ("cut", "plan", "notice"),
         "verify": ("notice",),
     },
@@ -27,7 +28,7 @@ FLOORS = [
 ]
 CORE = {room for floor in FLOORS[:4] for room in floor}
 # The proof stands on its own feet: nothing that decides or splices, and no reader of the cut's.
-FORBIDDEN = {"verify": {"spans", "plan", "splice", "cut", "wire", "memo"}}
+FORBIDDEN = {"verify": {"spans", "seam", "plan", "splice", "cut", "wire", "memo"}}
 EFFECTS = {
     "os",
     "pathlib",

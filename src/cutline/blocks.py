@@ -64,6 +64,7 @@ class Block(NamedTuple):
         name: tool name of a call; "" elsewhere.
         error: a result that says of itself that it is an error.
         server: a call or result that the provider ran itself (web search, code execution, MCP connector).
+        marked: it carries a cache mark.
     """
 
     kind: Kind
@@ -74,6 +75,7 @@ class Block(NamedTuple):
     name: str = ""
     error: bool = False
     server: bool = False
+    marked: bool = False
 
 
 class Message(NamedTuple):

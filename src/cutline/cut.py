@@ -14,7 +14,8 @@ from typing import Literal
 from .blocks import Kind, Place, Span, address
 from .errors import Unreadable
 from .notice import Trace
-from .plan import At, Options, Plan, Refused, Seam, check_at, make
+from .plan import Options, Plan, make
+from .seam import At, Refused, Seam, check_at
 from .splice import splice
 from .wire import anthropic as wire
 

@@ -1,4 +1,4 @@
-"""What a cut takes out and what it adds: the seam, and a decision for every block.
+"""What a cut takes out and what it adds: a decision for every block.
 
 Law: decisions only, no bytes are made here. A plan is a function of one body and its options; whatever can't
 be met raises `Refused` with the reason, and the body stays as it is. One plan serves the splice of a request
@@ -12,23 +12,27 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from . import narration, notice, spans
-from .blocks import Author, Block, Kind, Place
-from .errors import CutlineError
+from .blocks import Block, Kind, Place
 from .notice import Trace
+from .seam import (
+    At,
+    Key,
+    Refused,
+    Seam,
+    Turn,
+    floor_of,
+    refuse_programs,
+    resolve,
+    snap,
+    split_pair,
+    turns_of,
+)
 from .wire import anthropic as wire
 from .wire.anthropic import Request
 
 TEXT, CALL, RESULT, THINKING = Kind.TEXT, Kind.CALL, Kind.RESULT, Kind.THINKING
 _KEPT = wire.SPEECH | wire.INSTRUCTIONS
 _OWN = ("micro_handoff", "recall", "say")
-
-At = int | str
-Key = tuple[int, int]
-"""A block's place as a plain tuple: message index, block index."""
-
-
-class Refused(CutlineError):
-    """The body can't or need not be cut; the text is the reason that the user reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,33 +51,6 @@ class Options:
     at: At | None = None
     narration: Literal["keep", "drop"] = "keep"
     session: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Seam:
-    """Where the cut is made.
-
-    Attributes:
-        message: index of the first message that the cut leaves as it is (the checkpoint turn's first, or the
-            place that `at` chose).
-        call: place of the last checkpoint call of the turn; None with `at`.
-        id: that call's id; "" with `at`.
-        errored: checkpoint calls behind the seam that failed and are no seam.
-    """
-
-    message: int
-    call: Place | None
-    id: str
-    errored: int
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A checkpoint turn: its first message, its checkpoint calls, and the result that takes the notice."""
-
-    start: int
-    calls: tuple[Key, ...]
-    result: Key
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +109,11 @@ def make(request: Request, options: Options) -> Plan:
     if request.held:
         raise Refused(request.held)
     messages = request.messages
-    floor = _floor(request)
+    floor = floor_of(request)
     pairs, _ = wire.pairs(messages)
-    turns, errored = _turns(request, pairs, floor)
+    turns, errored = turns_of(request, pairs, floor)
     if options.at is not None:
-        start = _snap(request, _resolve(request, options.at), pairs, options)
+        start = snap(request, resolve(request, options.at), pairs, options.session)
         turns = [turn for turn in turns if turn.result[0] < start]
         seam = Seam(start, None, "", 0)
     elif turns:
@@ -153,7 +130,7 @@ def make(request: Request, options: Options) -> Plan:
     if any(made <= floor < answer for made, answer in pairs.items()):
         raise Refused("a call before the compaction is answered behind it")
     plan = Plan(request, seam, floor=floor, pairs=pairs, answers=frozenset(pairs.values()))
-    made, answer = _split_pair(request, pairs, start)
+    made, answer = split_pair(request, pairs, start)
     if made:
         raise Refused(f"{Place(*made)} is a call whose result stands behind the seam at {Place(*answer)}")
     plan.own = {number for turn in turns for number in range(turn.start, turn.result[0] + 1)}
@@ -169,7 +146,7 @@ def make(request: Request, options: Options) -> Plan:
         call = (seam.call.message, seam.call.block)
         final = Turn(seam.message, (call,), pairs[call])
     for turn in (*turns, *([final] if final else [])):
-        _refuse_programs(request, turn)
+        refuse_programs(request, turn)
     _stretch(plan, options, begin, final, kept_from=turns)
     gone = {_block(request, key).id for key, why in plan.drop.items() if why.endswith("call")}
     for number, index in plan.unknown:
@@ -179,163 +156,6 @@ def make(request: Request, options: Options) -> Plan:
     if options.notice and (options.at is None or options.session):
         _fill_stubs(plan)
     return plan
-
-
-# -------------------------------------------------------------------------------------------- the seam
-
-
-def _floor(request: Request) -> Key:
-    """The place behind which the history begins: a provider ignores what stands before a compaction."""
-    places = [
-        (number, index)
-        for number, message in enumerate(request.messages)
-        for index, block in enumerate(message.blocks)
-        if block.type == "compaction"
-    ]
-    return places[-1] if places else (0, -1)
-
-
-def _turns(request: Request, pairs: dict[Key, Key], floor: Key) -> tuple[list[Turn], list[Key]]:
-    """The completed checkpoint turns in order, and the checkpoint calls that failed."""
-    turns: list[Turn] = []
-    errored: list[Key] = []
-    for number in range(floor[0], len(request.messages)):
-        message = request.messages[number]
-        if message.role != "assistant":
-            continue
-        for index, block in enumerate(message.blocks):
-            if not wire.is_checkpoint(block):
-                continue
-            key = (number, index)
-            if key <= floor:
-                continue
-            answer = pairs.get(key)
-            if answer is None or not wire.completed(request, request.messages[answer[0]].blocks[answer[1]]):
-                errored.append(key)
-                continue
-            start = _turn_start(request, pairs, number)
-            if turns and turns[-1].start == start:
-                turns[-1] = Turn(start, (*turns[-1].calls, key), answer)
-            else:
-                turns.append(Turn(start, (key,), answer))
-    return turns, errored
-
-
-def _turn_start(request: Request, pairs: dict[Key, Key], number: int) -> int:
-    """The first message of a run of assistant messages whose calls are answered together with this one's."""
-    start = at = number
-    while at > 0 and request.messages[at - 1].role != "user":
-        at -= 1
-        blocks = request.messages[at].blocks
-        if any(b.kind is Kind.CALL and not b.server and (at, i) in pairs for i, b in enumerate(blocks)):
-            start = at
-    return start
-
-
-def _refuse_programs(request: Request, turn: Turn) -> None:
-    for call in turn.calls:
-        raw = wire.member(request, _block(request, call), "caller")
-        kind = spans.decode(raw) if raw is not None else None
-        if isinstance(kind, dict) and kind.get("type") not in (None, "direct"):
-            raise Refused("a checkpoint was called by a program that the provider runs, which can't be cut")
-
-
-def human_turns(request: Request) -> list[int]:
-    """Indices of the messages that a person typed: no reminder, no result, no summary."""
-    found = []
-    for number, message in enumerate(request.messages):
-        if message.role != "user":
-            continue
-        for block in message.blocks:
-            if block.kind in (Kind.IMAGE, Kind.DOCUMENT):
-                found.append(number)
-                break
-            if block.kind is Kind.TEXT:
-                text = wire.words(request, block)
-                if text.strip() and wire.author("user", block, text) is Author.HUMAN:
-                    found.append(number)
-                    break
-    return found
-
-
-def _resolve(request: Request, at: At) -> int:
-    total = len(request.messages)
-    if isinstance(at, int):
-        if not 0 <= at <= total:
-            raise Refused(f"at={at} is outside of the history, which has {total} messages")
-        return at
-    if at == "end":
-        return total
-    humans = human_turns(request)
-    if at == "last":
-        if not humans:
-            raise Refused("no human turn to cut before (at=last)")
-        return humans[-1]
-    wanted = int(at.partition(":")[2])
-    if wanted > len(humans):
-        raise Refused(f"at={at}: the history has {len(humans)} human turns")
-    return humans[wanted - 1]
-
-
-def check_at(at: At | None) -> None:
-    """Raise ValueError where `at` is none of: a message index, "human:N" from 1, "last", "end"."""
-    if at is None or at in ("last", "end") or (type(at) is int and at >= 0):
-        return
-    if isinstance(at, str) and at.startswith("human:") and at[6:].isdecimal() and int(at[6:]) > 0:
-        return
-    raise ValueError(f'at={at!r} is none of: a message index from 0, "human:N" from 1, "last", "end"')
-
-
-def _snap(request: Request, start: int, pairs: dict[Key, Key], options: Options) -> int:
-    """The nearest place at or before `start` where no call is open and the history keeps a legal end."""
-    messages = request.messages
-    spanning = sorted((made[0], answer[0]) for made, answer in pairs.items())
-    unanswered = [
-        number
-        for number, message in enumerate(messages)
-        for index, block in enumerate(message.blocks)
-        if block.kind is Kind.CALL and (number, index) not in pairs
-    ]
-    while start > 0:
-        opened = [made for made, answer in spanning if made < start <= answer]
-        # An unanswered call at the very end is still waiting for its result.
-        opened += [made for made in unanswered if made == len(messages) - 1 < start]
-        if opened:
-            start = min(opened)
-        elif start < len(messages) and messages[start].role == "system":
-            start -= 1
-        elif start == len(messages) and not options.session and _only_results(request, pairs):
-            last = _last_said(request)
-            start = min(made[0] for made, answer in pairs.items() if answer[0] == last)
-        else:
-            break
-    if start == 0:
-        raise Refused("nothing stands before the place that was asked for")
-    return start
-
-
-def _last_said(request: Request) -> int:
-    """Index of the last message that is not the harness's."""
-    numbers = [number for number, message in enumerate(request.messages) if message.role != "system"]
-    return numbers[-1] if numbers else -1
-
-
-def _only_results(request: Request, pairs: dict[Key, Key]) -> bool:
-    """A last message that a cut would remove whole: a request must not end with the agent's words by a cut."""
-    number = _last_said(request)
-    message = request.messages[number]
-    return (
-        message.role == "user"
-        and any(answer[0] == number for answer in pairs.values())
-        and all(b.kind is RESULT or (b.kind is TEXT and not wire.words(request, b).strip()) for b in message.blocks)
-    )
-
-
-def _split_pair(request: Request, pairs: dict[Key, Key], start: int) -> tuple[Key, Key] | tuple[None, Key]:
-    for made, answer in pairs.items():
-        if made[0] < start <= answer[0]:
-            return made, answer
-    return None, (0, 0)
 
 
 # ------------------------------------------------------------------------------------------ the stretch
@@ -368,7 +188,6 @@ def _stretch(plan: Plan, options: Options, begin: int, turn: Turn | None, kept_f
     said: list[list[Key]] = [[]]
     files: dict[str, None] = {}
     n_calls = n_results = n_thinking = weight = 0
-    marks = _Marks(request, messages[begin].start if begin < end else 0)
     for number in range(begin, end):
         message = messages[number]
         called = False
@@ -393,7 +212,7 @@ def _stretch(plan: Plan, options: Options, begin: int, turn: Turn | None, kept_f
                     called = True
                     drop[key] = "call" if key in pairs else "unanswered call"
                     n_calls += 1
-                    weight += marks.weigh(block)
+                    weight += wire.weight(request, block)
                     name = block.name
                     if name in wire.SUBAGENTS:
                         reports.append((key, len(said) - 1))
@@ -405,7 +224,7 @@ def _stretch(plan: Plan, options: Options, begin: int, turn: Turn | None, kept_f
             elif kind is RESULT:
                 if key not in kept_results:
                     n_results += 1
-                    weight += marks.weigh(block)
+                    weight += wire.weight(request, block)
                     drop[key] = "result" if key in answers else "orphan result"
             elif kind is THINKING and _speaks(plan, options, block):
                 plan.speak.add(key)
@@ -413,7 +232,7 @@ def _stretch(plan: Plan, options: Options, begin: int, turn: Turn | None, kept_f
             elif kind is THINKING:
                 drop[key] = "thinking"
                 n_thinking += 1
-                weight += marks.weigh(block)
+                weight += wire.weight(request, block)
             elif kind is Kind.UNKNOWN:
                 plan.unknown.append(key)
         if called:
@@ -427,25 +246,6 @@ def _stretch(plan: Plan, options: Options, begin: int, turn: Turn | None, kept_f
         recall = name.removesuffix("micro_handoff") + "recall" if name else ""
         recall = recall if recall in request.tools else ""
         _mark_loss(plan, turn, notice.compose(loss, calls, reports, _units(plan, said), recall, options.trace))
-
-
-class _Marks:
-    """Weighs blocks without their cache marks: a mark wanders from request to request, a notice never changes.
-
-    The marks are found in one pass over the body, since the blocks are weighed in their order.
-    """
-
-    _KEY = b'"cache_control"'
-
-    def __init__(self, request: Request, start: int) -> None:
-        self._request = request
-        self._next = request.body.find(self._KEY, start)
-
-    def weigh(self, block: Block) -> int:
-        size = block.end - block.start
-        while 0 <= self._next < block.start:
-            self._next = self._request.body.find(self._KEY, block.start)
-        return size - wire.mark_size(self._request, block) if 0 <= self._next < block.end else size
 
 
 def _mark_loss(plan: Plan, turn: Turn | None, text: str) -> None:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from . import spans
 from .blocks import Block, Kind, Message
-from .plan import Addition, Key, Plan
+from .plan import Addition, Plan
+from .seam import Key
 from .wire import anthropic as wire
 from .wire.anthropic import Request
 
@@ -153,7 +154,7 @@ def _drop_empty(plan: Plan, out: Out) -> None:
     """Drop empty texts of the agent before anything is joined: a joiner next to nothing says nothing."""
     for piece in list(out.pieces):
         key = piece[0]
-        if _block(plan, key).kind is Kind.TEXT and _is_empty(plan, key):
+        if key > plan.floor and _block(plan, key).kind is Kind.TEXT and _is_empty(plan, key):
             plan.drop[key] = "blank text"
             out.pieces.remove(piece)
 
@@ -186,10 +187,11 @@ def _place_systems(plan: Plan, head: list[Out], tail: list[Out], systems: list[i
     done.ends = next((messages[number].role for number in numbers if messages[number].role != "system"), "")
     firsts = [min(key[0] for piece in out.pieces for key in piece) if out.pieces else out.lead for out in said]
     behind: dict[int, list[int]] = {}
+    roles = _Roles(plan, said)
     for number in systems:
         place = natural = bisect_left(firsts, number)
         if number > plan.floor[0] or plan.floor == (0, -1):
-            place = _legal(plan, said, natural, number)
+            place = _legal(roles, said, natural, number)
         if place != natural:
             done.moved.append(number)
         behind.setdefault(place, []).append(number)
@@ -203,19 +205,16 @@ def _place_systems(plan: Plan, head: list[Out], tail: list[Out], systems: list[i
     return outs
 
 
-def _legal(plan: Plan, said: list[Out], place: int, number: int) -> int:
+def _legal(roles: _Roles, said: list[Out], place: int, number: int) -> int:
     """The place for a system message: how many of the other messages stand before it."""
-    roles = _Roles(plan, said)
     inside = place > 0 and max((key[0] for piece in said[place - 1].pieces for key in piece), default=-1) > number
     speaks_next = inside or roles.first(place) != "user"
     heard = place > 0 and not inside and (roles.last(place - 1) == "user" or roles.serves(place - 1))
     if heard and speaks_next:
         return place
     if place and (inside or roles.last(place - 1) != "user"):
-        start = place - 1 if inside else place
-        earlier = (at for at in range(start, 0, -1) if roles.last(at - 1) == "user" or roles.serves(at - 1))
-        found = next(earlier, None)
-        if found is not None:
+        found = roles.earlier(place - 1 if inside else place)
+        if found:
             return found
     if not speaks_next:
         while place < len(said) and roles.first(place) == "user":
@@ -229,6 +228,15 @@ class _Roles:
 
     def __init__(self, plan: Plan, said: list[Out]) -> None:
         self._plan, self._said = plan, said
+        self._heard = [0]  # for each place: the nearest one at or before it behind a user's message
+
+    def earlier(self, place: int) -> int:
+        """The nearest place at or before this one that a system message may stand at; 0 if there is none."""
+        while len(self._heard) <= place:
+            at = len(self._heard)
+            heard = self.last(at - 1) == "user" or self.serves(at - 1)
+            self._heard.append(at if heard else self._heard[-1])
+        return self._heard[place]
 
     def first(self, at: int) -> str:
         return self._plan.request.messages[self._said[at].lead].role if at < len(self._said) else ""

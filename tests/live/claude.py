@@ -60,19 +60,7 @@ class Claude:
 
     def run(self, prompt: str, cwd: Path, config_dir: Path, *options: str) -> Outcome:
         """Give the client one prompt in `cwd` and wait for its end."""
-        home = config_dir.parent / "home"
-        home.mkdir(parents=True, exist_ok=True)
-        environment = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(home),
-            "CLAUDE_CONFIG_DIR": str(config_dir),
-            "ANTHROPIC_BASE_URL": self.url,
-            "ANTHROPIC_API_KEY": "dummy",
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "DISABLE_AUTOUPDATER": "1",
-            "DISABLE_AUTO_COMPACT": "1",
-            **self.environment,
-        }
+        environment = self.variables(config_dir)
         command = [str(self.binary), "-p", prompt, "--model", self.model, "--output-format", "json"]
         command += ["--allowedTools", "Bash,Read,mcp__cutline__micro_handoff", *options]
         done = subprocess.run(
@@ -85,6 +73,22 @@ class Claude:
             check=False,
         )
         return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def variables(self, config_dir: Path) -> dict[str, str]:
+        """The environment of a run: nothing of the user's but the PATH."""
+        home = config_dir.parent / "home"
+        home.mkdir(parents=True, exist_ok=True)
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "CLAUDE_CONFIG_DIR": str(config_dir),
+            "ANTHROPIC_BASE_URL": self.url,
+            "ANTHROPIC_API_KEY": "dummy",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_AUTOUPDATER": "1",
+            "DISABLE_AUTO_COMPACT": "1",
+            **self.environment,
+        }
 
     def resume(self, session_id: str, prompt: str, cwd: Path, config_dir: Path, *options: str) -> Outcome:
         """Go on in a session with one more prompt."""

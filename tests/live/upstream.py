@@ -99,6 +99,11 @@ class Upstream:
         """The requests that are turns of a conversation: messages posted with tools on offer."""
         return [request for request in self.requests if _converses(request)]
 
+    @property
+    def unused(self) -> int:
+        """How many answers of the script were never asked for; 0 for a callable."""
+        return 0 if callable(self._script) else max(0, len(self._script) - self._turn)
+
     def __enter__(self) -> Upstream:
         self._thread.start()
         return self

@@ -10,7 +10,7 @@ from typing import Any, TypedDict, TypeVar
 
 import click
 
-from ..plan import At, check_at
+from ..seam import At, check_at
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -15,7 +15,7 @@ from ...cut import Cut, cut_session
 from ...errors import CutError, InputError, NothingToCut
 from ...measure import Calibration, WireReport, calibrate, measure, weights
 from ...notice import Trace
-from ...plan import At, check_at
+from ...seam import At, check_at
 from ...verify import Proof, verify
 from ...wire import anthropic as wire
 from .copy import Copy, write

@@ -13,12 +13,12 @@ from .reading import (
     call,
     is_bare_text,
     literal_inside,
-    mark_size,
     member,
     plain,
     read,
     result_text,
     text_span,
+    weight,
     words,
 )
 from .rules import (
@@ -59,7 +59,6 @@ __all__ = [
     "is_say",
     "keeps_turn_thinking",
     "literal_inside",
-    "mark_size",
     "member",
     "pairs",
     "plain",
@@ -67,5 +66,6 @@ __all__ = [
     "result_text",
     "signed_narration",
     "text_span",
+    "weight",
     "words",
 ]

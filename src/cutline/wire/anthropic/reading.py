@@ -47,6 +47,7 @@ _KINDS = {
     "tool_removal": Kind.CONTROL,
 }
 TEXT, CALL, RESULT = Kind.TEXT, Kind.CALL, Kind.RESULT  # an enum's members are slow to look up by attribute
+MARK = "cache_control"
 _new: Any = tuple.__new__  # makes a named tuple in a third of the time that its own constructor takes
 _STEERING = frozenset(
     ("type", "id", "name", "text", "input", "tool_use_id", "content", "is_error", "thinking", "signature", "data")
@@ -223,7 +224,8 @@ def _message(text: str, at: int) -> Message:
     string, blocks, end = _content(text, start)
     content = _new(Span, (start, end))
     if text[end] == "}":
-        return _new(Message, (head[1], at, end + 1, content, string, blocks, True))
+        made: Message = _new(Message, (head[1], at, end + 1, content, string, blocks, True))
+        return made
     follows, more = spans.after(text, end, "}")
     if more:
         return _unusual_message(text, at)
@@ -278,7 +280,7 @@ def _content(text: str, at: int) -> tuple[bool, tuple[Block, ...], int]:
                 raise Unreadable("a tool_use block without id or name", at)
             if not (id_.isascii() and name.isascii()):
                 id_, name = _exact(text, at, "id"), _exact(text, at, "name")
-            found.append(_new(Block, (CALL, "tool_use", at, end, id_, name, False, False)))
+            found.append(_new(Block, (CALL, "tool_use", at, end, id_, name, False, False, MARK in block)))
         elif type_ == "tool_result":
             id_ = block.get("tool_use_id")
             if type(id_) is not str:
@@ -290,11 +292,12 @@ def _content(text: str, at: int) -> tuple[bool, tuple[Block, ...], int]:
                 mark = _mark(content) if content.startswith(_MARKED) or content.endswith(_REMINDED) else ""
             else:
                 mark = _mark_list(content)
-            found.append(_new(Block, (RESULT, "tool_result", at, end, id_, mark, block.get("is_error") is True, False)))
+            error = block.get("is_error") is True
+            found.append(_new(Block, (RESULT, "tool_result", at, end, id_, mark, error, False, MARK in block)))
         elif type_ == "text":
             if type(block.get("text")) is not str:
                 raise Unreadable("a text block without text", at)
-            found.append(_new(Block, (TEXT, "text", at, end, "", "", False, False)))
+            found.append(_new(Block, (TEXT, "text", at, end, "", "", False, False, MARK in block)))
         else:
             found.append(_rarer(text, block, type_, at, end))
         if text[end] == "]":
@@ -324,20 +327,20 @@ def _rarer(text: str, block: dict[str, Any], type_: Any, start: int, end: int) -
     """A block that is no text, no client's call and no client's result."""
     if type(type_) is not str:
         raise Unreadable("a content block without a type (another wire format?)", start)
-    kind = _KINDS.get(type_, Kind.UNKNOWN)
+    kind, marked = _KINDS.get(type_, Kind.UNKNOWN), MARK in block
     if kind is RESULT:
         id_ = block.get("tool_use_id")
         if type(id_) is not str:
             raise Unreadable(f"a {type_} block without tool_use_id", start)
         id_ = id_ if id_.isascii() else _exact(text, start, "tool_use_id")
-        return Block(kind, type_, start, end, id_, "", False, True)
+        return Block(kind, type_, start, end, id_, "", False, True, marked)
     if kind is CALL:
         id_, name = block.get("id"), block.get("name")
         if type(id_) is not str or type(name) is not str:
             raise Unreadable(f"a {type_} block without id or name", start)
         if not (id_.isascii() and name.isascii()):
             id_, name = _exact(text, start, "id"), _exact(text, start, "name")
-        return Block(kind, type_, start, end, id_, name, False, True)
+        return Block(kind, type_, start, end, id_, name, False, True, marked)
     if type_ == "thinking":
         signature = block.get("signature")
         if type(block.get("thinking")) is not str:
@@ -389,15 +392,20 @@ def text_span(request: Request, block: Block) -> Span:
     return literal_inside(request, block, "text")
 
 
-def mark_size(request: Request, block: Block) -> int:
-    """Bytes of a block's cache mark: its member, with the comma and the white space that go with it."""
+def weight(request: Request, block: Block) -> int:
+    """Bytes of a block's literal without its cache mark, its comma and its white space included.
+
+    A mark wanders from request to request, and what is weighed must not change with it.
+    """
+    size = block.end - block.start
+    if not block.marked:
+        return size
     found = spans.members(request.view, block.start)[0]
-    for number, member in enumerate(found):
-        if member.key == "cache_control":
-            if number:
-                return member.end - found[number - 1].end
-            return (found[1].at if len(found) > 1 else block.end - 1) - member.at
-    return 0
+    number = next(number for number, member in enumerate(found) if member.key == MARK)
+    if number:
+        return size - (found[number].end - found[number - 1].end)
+    behind = found[1].at if len(found) > 1 else block.end - 1
+    return size - (behind - found[0].at)
 
 
 def is_bare_text(request: Request, block: Block) -> bool:
