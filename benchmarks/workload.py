@@ -75,7 +75,7 @@ def body(messages: list[Message], *, share: float | None = 0.9) -> bytes:
         fits = [
             n
             for n in range(1, len(messages))
-            if messages[n - 1]["role"] == "user" and messages[n]["role"] == "assistant"
+            if messages[n - 1]["role"] != "assistant" and messages[n]["role"] == "assistant"
         ]
         at = next(n for n in fits if n >= share * len(messages))
         messages[at:at] = turn()
@@ -102,12 +102,14 @@ def turn() -> list[Message]:
     return [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
 
 
-def one_more_turn() -> list[Message]:
-    """What a history grows by from one request to the next."""
+def one_turn_later(body: bytes) -> bytes:
+    """The next request: the same bytes, and a call with its result behind the last message."""
     call = {"type": "tool_use", "id": "toolu_next", "name": "Bash", "input": {"command": "pytest -q"}}
     result = {"type": "tool_result", "tool_use_id": "toolu_next", "content": "3 passed in 0.12s\n" * 60}
     said = {"type": "text", "text": "Running the tests once more."}
-    return [{"role": "assistant", "content": [said, call]}, {"role": "user", "content": [result]}]
+    turn = [{"role": "assistant", "content": [said, call]}, {"role": "user", "content": [result]}]
+    end = body.rindex(b'],"stream":true}')
+    return body[:end] + b"," + json.dumps(turn, separators=(",", ":")).encode()[1:-1] + body[end:]
 
 
 def tools() -> list[dict[str, Any]]:

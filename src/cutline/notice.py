@@ -64,7 +64,9 @@ class Loss:
 
 def instruction_files(literal: bytes) -> list[str]:
     """Names of instruction files that a call's JSON literal mentions."""
-    found = []
+    found: list[str] = []
+    if b".md" not in literal:
+        return found
     for name in _INSTRUCTIONS.finditer(literal):
         path = _PATH_BEFORE.search(literal, max(0, name.start() - 300), name.start())
         found.append((path[0] if path else b"").decode("ascii", "replace") + name[0].decode())

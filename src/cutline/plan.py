@@ -127,7 +127,7 @@ def make(request: Request, options: Options) -> Plan:
         raise Refused(f"{what}: nothing was cut")
     if floor != (0, -1) and start <= floor[0]:
         raise Refused("what stands before a compaction is left alone")
-    if any(made <= floor < answer for made, answer in pairs.items()):
+    if floor != (0, -1) and any(made <= floor < answer for made, answer in pairs.items()):
         raise Refused("a call before the compaction is answered behind it")
     plan = Plan(request, seam, floor=floor, pairs=pairs, answers=frozenset(pairs.values()))
     made, answer = split_pair(request, pairs, start)
@@ -148,7 +148,7 @@ def make(request: Request, options: Options) -> Plan:
     for turn in (*turns, *([final] if final else [])):
         refuse_programs(request, turn)
     _stretch(plan, options, begin, final, kept_from=turns)
-    gone = {_block(request, key).id for key, why in plan.drop.items() if why.endswith("call")}
+    gone = {_block(request, key).id for key, why in plan.drop.items() if why.endswith("call")} if plan.unknown else ()
     for number, index in plan.unknown:
         if request.messages[number].blocks[index].id in gone:
             raise Refused(f"{Place(number, index)} is of unknown type and answers a call that would leave")
@@ -194,7 +194,7 @@ def _stretch(plan: Plan, options: Options, begin: int, turn: Turn | None, kept_f
         for index, block in enumerate(message.blocks):
             kind = block.kind
             key = (number, index)
-            if key <= floor:
+            if number <= floor[0] and key <= floor:
                 continue
             if kind is TEXT:
                 if message.role == "assistant":

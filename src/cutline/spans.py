@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Callable
 from json.decoder import scanstring  # type: ignore[attr-defined]
+from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any, NamedTuple
 
 from .errors import Unreadable
@@ -197,8 +198,7 @@ def _write(value: Any, out: list[str]) -> None:
     if isinstance(value, tuple):
         out.append("{")
         for number, (key, item) in enumerate(sorted(value, key=lambda pair: str(pair[0]))):
-            out.append("," if number else "")
-            out.append(json.dumps(key) + ":")
+            out.append(f",{_quoted(key)}:" if number else f"{_quoted(key)}:")
             _write(item, out)
         out.append("}")
     elif isinstance(value, list):
@@ -207,5 +207,7 @@ def _write(value: Any, out: list[str]) -> None:
             out.append("," if number else "")
             _write(item, out)
         out.append("]")
+    elif isinstance(value, _Number):
+        out.append(value)
     else:
-        out.append(value if isinstance(value, _Number) else json.dumps(value))
+        out.append(_quoted(value) if isinstance(value, str) else json.dumps(value))

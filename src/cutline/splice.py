@@ -86,6 +86,8 @@ def lay_out(plan: Plan, join: str | None, done: Spliced) -> list[Out]:
         message = messages[number]
         if message.role == "system":
             continue
+        if len(message.blocks) == 1 and (number, 0) in drop:
+            continue  # a call or a result alone: most messages
         pieces = [[(number, index)] for index in range(len(message.blocks)) if (number, index) not in drop]
         if not pieces:
             continue
@@ -462,7 +464,7 @@ def _piece(plan: Plan, piece: list[Key], joiner: bytes) -> bytes:
             span = wire.literal_inside(request, block, "thinking")
         else:
             span = wire.text_span(request, block)
-            if request.view[block.start] != '"':
+            if block.marked:
                 mark = wire.member(request, block, _MARK) or mark
         insides.append(body[span.start : span.end])
     text = joiner.join(insides)
@@ -472,7 +474,7 @@ def _piece(plan: Plan, piece: list[Key], joiner: bytes) -> bytes:
     else:
         span = wire.text_span(request, first)
         literal = body[first.start : span.start] + text + body[span.end : first.end]
-        has_mark = wire.member(request, first, _MARK)
+        has_mark = wire.member(request, first, _MARK) if first.marked else None
     return _marked(literal, has_mark, mark)
 
 

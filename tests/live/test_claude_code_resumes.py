@@ -27,7 +27,9 @@ pytestmark = pytest.mark.slow
 CUTLINE = (sys.executable, "-c", "from cutline.cli import main; main()")
 DOCUMENT = {"done": "Counted to 40 in 3 ms.", "open": "the sum", "went_wrong": "nothing"}
 # The client's own texts in messages of role user.
-_CLIENTS = ("<system-reminder>", "No response requested.", "Continue from where you left off.", "(no content)")
+_CLIENTS = ("<system-reminder>", "Tool loaded.")
+_ANSWER = "No response requested."
+_TOOLS_GONE = "[Tool references removed"
 
 # An MCP server with one tool, as a client starts it: lines of JSON-RPC on standard input and output.
 SERVER = '''
@@ -148,7 +150,7 @@ def results(messages: list[dict[str, Any]]) -> dict[str, str]:
             content = block.get("content", "")
             if not isinstance(content, str):
                 content = "".join(part.get("text", "") for part in content)
-            found[block["tool_use_id"]] = content.split("\n\n<system-reminder>")[0]
+            found[block["tool_use_id"]] = content.split("\n\n<system-reminder>")[0].rstrip("\n")
     return found
 
 
@@ -321,34 +323,48 @@ def cut_of(source: Path, place: Place) -> tuple[Session, str]:
     return open_session(written.path), written.id
 
 
-def queued(found: History) -> list[str]:
-    """The words of a copy that stand in attachments: the client composes what it sends of them."""
+def wrapped(found: History) -> list[str]:
+    """Words of a copy that the client wraps into a text of its own: typed while the agent worked, or a task's end."""
     records = found.log.records
     messages = json.loads(found.body)["messages"]
     return [
         said
         for message, places in zip(messages, found.places)
-        if records[places[0].record].type == "attachment"
         for _, kind, said in heard([message])
-        if kind == "text"
+        if kind == "text" and (records[places[0].record].type == "attachment" or said.startswith("<task-notification>"))
     ]
 
 
 def compare(copy: Session, sent: list[dict[str, Any]], prompt: str) -> None:
-    """The wire is the copy's history, up to what the client adds."""
+    """The wire is the copy's history: every block of it in order and nothing besides, but for what the client adds."""
     found = copy.history
-    told = heard(sent)
-    assert told[-1] == ("user", "text", prompt)
-    waiting = queued(found)
-    predicted = [entry for entry in heard(json.loads(found.body)["messages"]) if entry[2] not in waiting]
-    kinds = ("text", "tool_use", "tool_result", "image", "document")
-    missing = [entry for entry in predicted if entry[1] in kinds]
-    got = [entry for entry in told[:-1] if entry[1] in kinds and entry[2] not in waiting]
-    assert got == missing
-    wire = "\n".join(str(block.get("text") or block.get("content") or "") for _, block in blocks(sent))
-    for words in waiting:
-        assert words in wire
-    assert results(sent) == results(json.loads(found.body)["messages"])
+    messages = json.loads(found.body)["messages"]
+    inside = wrapped(found)
+    assert inside == [] or "notification" in str(sent) or "while you were working" in str(sent)
+    wire = "\n".join(
+        str(block.get("text") or block.get("content"))
+        for message in sent
+        for block in ([text(message["content"])] if isinstance(message["content"], str) else message["content"])
+    )
+    assert [words for words in inside if words not in wire] == []
+    # A call that nothing answered as the agent was stopped gets a result, a user's last word an answer.
+    stopped = set(found.branch.unanswered)
+    answer = [] if messages[-1]["role"] == "assistant" and not stopped else [("assistant", "text", _ANSWER)]
+
+    def own(told: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+        """Without thinking, which the client sends to the model that made it alone."""
+        return [
+            (role, kind, said)
+            for role, kind, said in told
+            if kind != "thinking" and said not in inside and (kind != "tool_result" or said not in stopped)
+        ]
+
+    said = own(heard(sent))
+    predicted = own(heard(messages))
+    assert said in ([*predicted, ("user", "text", prompt)], [*predicted, *answer, ("user", "text", prompt)])
+    told, known = results(sent), results(messages)
+    assert told.keys() == known.keys() | stopped
+    assert all(told[id_] == known[id_] or told[id_].startswith(_TOOLS_GONE) for id_ in known)
     assert_pairs(sent)
 
 

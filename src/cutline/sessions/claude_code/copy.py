@@ -165,7 +165,7 @@ class _Rewriting:
         self.first_behind = self._first_behind() if self.notice else None
 
     def _gone(self) -> set[int]:
-        """Records that leave whole: all their blocks left, or they only report on a call that left."""
+        """Records that leave whole: all their blocks left, or they answer or report on nothing but a call that left."""
         gone: set[int] = set()
         calls = {
             wire_block.id
@@ -173,6 +173,7 @@ class _Rewriting:
             if why in ("call", "unanswered call")
             for wire_block in (self.plan.request.messages[number].blocks[index],)
         }
+        live = self.history.branch.all()
         with self.history.log.reader() as fetch:
             for number, record in enumerate(self.records):
                 change = self.changes.get(number)
@@ -180,6 +181,11 @@ class _Rewriting:
                     gone.add(number)
                 elif change and change.drop:
                     if len(change.drop) >= _blocks(fetch(record)):
+                        gone.add(number)
+                elif record.answers and number not in live and calls.issuperset(record.answers):
+                    # A second result of a call that left, on a branch that was given up: without its call the
+                    # client would find it beside the message and put an empty user turn in its place.
+                    if len(record.answers) == _blocks(fetch(record)):
                         gone.add(number)
                 elif record.type not in _AFTERTHOUGHTS or record.subtype == "queued_command":
                     continue

@@ -182,6 +182,8 @@ def execute(wanted: Prospect, *, trace: Trace = "holes", keep_tools: tuple[str, 
     session, plan = wanted.session, wanted.done.plan
     if session.log.web:
         raise InputError(f"{session.path}: a web export can't be resumed, so no copy is written; use --dry-run")
+    if all(record.sidechain for record in session.log.records if record.role):
+        raise InputError(f"{session.path}: a sub-agent's file can't be resumed, so no copy is written; use --dry-run")
     assert plan is not None
     before = session.history.body
     proofs: list[Proof] = []

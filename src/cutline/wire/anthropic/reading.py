@@ -52,6 +52,7 @@ _new: Any = tuple.__new__  # makes a named tuple in a third of the time that its
 _STEERING = frozenset(
     ("type", "id", "name", "text", "input", "tool_use_id", "content", "is_error", "thinking", "signature", "data")
 )
+_STEERING_ABOVE = frozenset(("model", "thinking", "tools", "thread", "system"))
 _HEAD = re.compile(
     r'\{[ \t\n\r]*"role"[ \t\n\r]*:[ \t\n\r]*"(user|assistant|system)"[ \t\n\r]*,'
     r'[ \t\n\r]*"content"[ \t\n\r]*:[ \t\n\r]*'
@@ -88,6 +89,8 @@ class Request:
         thinking: the `type` of the body's thinking configuration ("enabled", "adaptive" …), or None.
         tools: names of the tools that the body declares.
         held: why the history can't be cut here because the server holds a part of it; "" if it does not.
+        start: where the list of messages starts.
+        above: what was read of the members that stand before it.
     """
 
     body: bytes
@@ -97,6 +100,8 @@ class Request:
     thinking: str | None
     tools: tuple[str, ...]
     held: str
+    start: int
+    above: dict[str, Any]
 
 
 def read(body: bytes, known: Request | None = None, upto: int = 0) -> Request:
@@ -104,30 +109,37 @@ def read(body: bytes, known: Request | None = None, upto: int = 0) -> Request:
 
     Args:
         body: an Anthropic Messages request body.
-        known, upto: a request whose first `upto` messages stand at the same bytes in this body; the caller
-            has compared those bytes, and they are not read again.
+        known, upto: a request with which this body shares all bytes up to the end of the message before
+            `upto`; the caller has compared them, and they are not read again.
 
     Raises:
         Unreadable: the first doubt and its byte offset.
     """
-    start = known.messages[upto - 1].end if known and upto else 0
-    text = spans.view(body, start)
+    known = known if upto else None
+    text = spans.view(body, known.messages[upto - 1].end if known else 0)
     try:
-        return _read(body, text, known.messages[:upto] if known and upto else [])
+        return _read(body, text, known, upto)
     except DOUBTS as error:
         raise spans.doubt(error, text) from None
 
 
-def _read(body: bytes, text: str, known: list[Message]) -> Request:
-    at = skip(text, 0)
-    if text[at : at + 1] != "{":
-        raise Unreadable("not a JSON object", at)
-    at = skip(text, at + 1)
+def _read(body: bytes, text: str, known: Request | None, upto: int) -> Request:
     messages: list[Message] | None = None
     seen: dict[str, Any] = {}
-    more = text[at] != "}"
-    if not more:
-        at += 1
+    above, first = seen, 0
+    if known is None:
+        at = skip(text, 0)
+        if text[at : at + 1] != "{":
+            raise Unreadable("not a JSON object", at)
+        at = skip(text, at + 1)
+        more = text[at] != "}"
+        if not more:
+            at += 1
+    else:
+        above, first = known.above, known.start
+        seen.update(above)
+        messages, end = _messages(text, first, known.messages[:upto])
+        at, more = spans.after(text, end, "}")
     while more:
         if text[at] != '"':
             raise ValueError(f"a key is expected at byte {at}")
@@ -139,14 +151,15 @@ def _read(body: bytes, text: str, known: list[Message]) -> Request:
         if key == "messages":
             if messages is not None:
                 raise Unreadable("the key “messages” stands twice", at)
-            messages, end = _messages(text, start, known)
+            above, first = dict(seen), start
+            messages, end = _messages(text, start, [])
         else:
             value, end = scan(text, start)
             if key == "tools":
                 value = _tool_names(text, start, value)
-            if key in seen and key in ("model", "thinking", "tools", "thread", "system"):
+            if key in seen and key in _STEERING_ABOVE:
                 raise Unreadable(f"the key “{key}” stands twice", at)
-            seen[key] = value
+            seen[key] = value if key in _STEERING_ABOVE else None
         at, more = spans.after(text, end, "}")
     if skip(text, at) != len(text):
         raise Unreadable("more bytes behind the JSON object", at)
@@ -163,6 +176,8 @@ def _read(body: bytes, text: str, known: list[Message]) -> Request:
         thinking if isinstance(thinking, str) else None,
         seen.get("tools", ()),
         "the history is held by the server (thread: continue)" if thread == "continue" else "",
+        first,
+        above,
     )
 
 
