@@ -357,42 +357,43 @@ def _fill_stubs(plan: Plan) -> None:
     if not stubs:
         return
     maker = {answer: made for made, answer in plan.pairs.items()}
-    for stub in stubs:
-        made = maker.get(stub)
-        if made is None:
-            continue
-        source = _pointed_at(plan, maker, made)
-        if source is not None:
-            answer = request.messages[source[0]].blocks[source[1]]
-            call = wire.call(request, _block(request, maker[source]), source[0], None)
-            text = f"{notice.OPENING} The earlier result, address {call.address}, which left this context:"
-            plan.add.setdefault(stub, []).append(Addition(text, answer))
+    wanted = {maker[stub]: stub for stub in stubs if stub in maker}
+    for stub, source in _pointed_at(plan, wanted):
+        answer = _block(request, source)
+        call = wire.call(request, _block(request, maker[source]), source[0], None)
+        text = f"{notice.OPENING} The earlier result, address {call.address}, which left this context:"
+        plan.add.setdefault(stub, []).append(Addition(text, answer))
 
 
 def _block(request: Request, key: Key) -> Block:
     return request.messages[key[0]].blocks[key[1]]
 
 
-def _pointed_at(plan: Plan, maker: dict[Key, Key], made: Key) -> Key | None:
-    """The last full result of the same call before this one, if the cut removed it and no write came since."""
-    request = plan.request
-    block = _block(request, made)
-    wanted = spans.canonical(wire.member(request, block, "input") or b"{}")
-    path = _path(wanted)
-    for answer in sorted((key for key in maker if maker[key] < made), reverse=True):
-        earlier = _block(request, maker[answer])
-        if earlier.name in wire.WRITES:
-            if path is not None and _path(wire.member(request, earlier, "input") or b"{}") == path:
-                return None
+def _pointed_at(plan: Plan, stubs: dict[Key, Key]) -> list[tuple[Key, Key]]:
+    """For stubs, by their calls: the last full result of the same call before, if the cut removed it.
+
+    Not where a call that writes to the same path was answered since.
+    """
+    request, found = plan.request, []
+    names = {_block(request, made).name for made in stubs}
+    full: dict[tuple[str, bytes], Key] = {}
+    written: dict[str | None, Key] = {}
+    for made in sorted(plan.pairs):
+        block, answer = _block(request, made), plan.pairs[made]
+        if block.name not in names and block.name not in wire.WRITES:
             continue
-        if earlier.name != block.name:
-            continue
-        result = _block(request, answer)
-        if result.error or result.name == wire.STUB:
-            continue
-        if spans.canonical(wire.member(request, earlier, "input") or b"{}") == wanted:
-            return answer if answer in plan.drop else None
-    return None
+        arguments = spans.canonical(wire.member(request, block, "input") or b"{}")
+        if made in stubs:
+            source = full.get((block.name, arguments))
+            path = _path(arguments)
+            if source in plan.drop and (path is None or written.get(path, (-1, -1)) < source):
+                found.append((stubs[made], source))
+        if block.name in wire.WRITES:
+            path = _path(arguments)
+            written[path] = max(answer, written.get(path, answer))
+        elif not _block(request, answer).error and _block(request, answer).name != wire.STUB:
+            full[block.name, arguments] = max(answer, full.get((block.name, arguments), answer))
+    return found
 
 
 def _path(arguments: bytes) -> str | None:

@@ -150,7 +150,7 @@ def results(messages: list[dict[str, Any]]) -> dict[str, str]:
             content = block.get("content", "")
             if not isinstance(content, str):
                 content = "".join(part.get("text", "") for part in content)
-            found[block["tool_use_id"]] = content.split("\n\n<system-reminder>")[0].rstrip("\n")
+            found[block["tool_use_id"]] = content.split("\n\n<system-reminder>")[0].rstrip()
     return found
 
 
