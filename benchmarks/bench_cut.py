@@ -98,7 +98,9 @@ def without_the_name(what: str, body: bytes) -> Row:
     assert not cut(body).changed
     ours, theirs = side_by_side(lambda: cut(body), lambda: orjson.loads(body))
     detail = f"{ours * 1e3:.3f} ms against {theirs * 1e3:.2f} ms"
-    return Row(f"no checkpoint's name in the bytes, {what}: faster than orjson loads", theirs / ours, "x", 5, True, detail)
+    return Row(
+        f"no checkpoint's name in the bytes, {what}: faster than orjson loads", theirs / ours, "x", 5, True, detail
+    )
 
 
 def linear(bodies: dict[int, bytes], few: bytes, many: bytes) -> list[Row]:
@@ -111,7 +113,9 @@ def linear(bodies: dict[int, bytes], few: bytes, many: bytes) -> list[Row]:
         rows.append(Row(f"linear: {times} times the history, for a byte", ours / once / grows, "x", 1.2, detail=detail))
     ours, theirs = side_by_side(lambda: cut(many), lambda: cut(few))
     detail = f"{ours * 1e3:.0f} ms against {theirs * 1e3:.0f} ms"
-    rows.append(Row("linear: 40,000 tiny messages against 10,000, for a message", ours / theirs / 4, "x", 1.2, detail=detail))
+    rows.append(
+        Row("linear: 40,000 tiny messages against 10,000, for a message", ours / theirs / 4, "x", 1.2, detail=detail)
+    )
     return rows
 
 
@@ -173,7 +177,9 @@ def main() -> None:
     asked = parser.parse_args()
     rows, source = measure()
     if asked.json:
-        print(json.dumps({"bodies": source, "rows": [asdict(row) | {"verdict": row.verdict} for row in rows]}, indent=1))
+        print(
+            json.dumps({"bodies": source, "rows": [asdict(row) | {"verdict": row.verdict} for row in rows]}, indent=1)
+        )
         return
     print(f"Bodies: {source}. Python {sys.version.split()[0]}, orjson {orjson.__version__}.\n")
     width = max(len(row.what) for row in rows)

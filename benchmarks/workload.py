@@ -37,9 +37,14 @@ def histories() -> tuple[list[list[Message]], str]:
 def made_up(turns: int) -> list[Message]:
     """A history of calls with results of about 1 KB, some of them narrated."""
     messages: list[Message] = [{"role": "user", "content": "Find out why the count is wrong, and mend it."}]
-    listing = "\n".join(f"src/module_{n}.py:{n}:\tcount += weights[\"{n}\"]  # “{n}”" for n in range(18))
+    listing = "\n".join(f'src/module_{n}.py:{n}:\tcount += weights["{n}"]  # “{n}”' for n in range(18))
     for n in range(turns):
-        call = {"type": "tool_use", "id": f"toolu_{n:08}", "name": "Bash", "input": {"command": f"grep -rn count src | tail -{n}"}}
+        call = {
+            "type": "tool_use",
+            "id": f"toolu_{n:08}",
+            "name": "Bash",
+            "input": {"command": f"grep -rn count src | tail -{n}"},
+        }
         said = [{"type": "text", "text": f"Looking at step {n}, because module_{n % 18}.py seems to count twice."}]
         messages.append({"role": "assistant", "content": [*(said if n % 3 == 0 else []), call]})
         result = {"type": "tool_result", "tool_use_id": call["id"], "content": f"{n} files\n{listing}"}
@@ -63,7 +68,9 @@ def chained(found: list[list[Message]], size: int) -> list[Message]:
 def tiny(count: int) -> list[Message]:
     """As many very small messages."""
     return [
-        {"role": "user", "content": "a"} if n % 2 == 0 else {"role": "assistant", "content": [{"type": "text", "text": "b"}]}
+        {"role": "user", "content": "a"}
+        if n % 2 == 0
+        else {"role": "assistant", "content": [{"type": "text", "text": "b"}]}
         for n in range(count)
     ]
 

@@ -42,7 +42,17 @@ CONFIGURATIONS = (None, "adaptive", "enabled", "disabled", "between_tools")
 CHECKPOINTS = ("micro_handoff", "mcp__cutline__micro_handoff", "cutline.micro_handoff")
 SPEECH = ("AskUserQuestion", "ExitPlanMode")
 INSTRUCTIONS = ("Skill", "ToolSearch")
-WORLD = ("Bash", "Read", "Read", "Grep", "Edit", "Task", "wetter_für_morgen", "mcp__cutline__recall", "Unmicro_handoffs")
+WORLD = (
+    "Bash",
+    "Read",
+    "Read",
+    "Grep",
+    "Edit",
+    "Task",
+    "wetter_für_morgen",
+    "mcp__cutline__recall",
+    "Unmicro_handoffs",
+)
 TOOLS = (*WORLD, *SPEECH, *INSTRUCTIONS, "TodoWrite", "mcp__cutline__say")
 REFUSAL = "The user doesn't want to proceed with this tool use. The user said: not like that."
 STUBS = (
@@ -183,7 +193,9 @@ class _Writer:
                 found.append({"type": "connector_text", "text": words, "signature": THINKING})
             else:
                 signature = THINKING if kind == "plain" else NARRATION
-                found.append({"type": "thinking", "thinking": "" if kind == "hidden" else words, "signature": signature})
+                found.append(
+                    {"type": "thinking", "thinking": "" if kind == "hidden" else words, "signature": signature}
+                )
         return found
 
     def server_pair(self) -> Blocks:
@@ -214,7 +226,9 @@ class _Writer:
         return call, {"type": "tool_result", "tool_use_id": id, **self.outcome(name)}
 
     def outcome(self, name: str) -> dict[str, Any]:
-        kind = self.draw(st.sampled_from(("text", "text", "text", "list", "image", "none", "empty", "loads", "no", "stub", "error")))
+        kind = self.draw(
+            st.sampled_from(("text", "text", "text", "list", "image", "none", "empty", "loads", "no", "stub", "error"))
+        )
         words = self.draw(WORDS)
         if kind == "list":
             return {"content": [{"type": "text", "text": words}, {"type": "text", "text": "1\n2\n3"}]}
@@ -250,7 +264,9 @@ class _Writer:
             blocks.append({"type": "text", "text": self.draw(HARNESS)})
         blocks.append(self.text(self.draw(WORDS)))
         if self.one_in(6):
-            blocks.append(self.draw(st.sampled_from((_image(), {"type": "document", "source": {"type": "text", "data": "d"}}))))
+            blocks.append(
+                self.draw(st.sampled_from((_image(), {"type": "document", "source": {"type": "text", "data": "d"}})))
+            )
         if self.one_in(8):
             blocks.insert(0, {"type": "text", "text": self.draw(BLANK)})
         if self.one_in(12):
@@ -319,7 +335,12 @@ class _Writer:
                     continue
                 else:
                     id = self.id()
-                    call = {"type": "tool_use", "id": id, "name": name, "input": {"done": f"part {number}", "open": "rest"}}
+                    call = {
+                        "type": "tool_use",
+                        "id": id,
+                        "name": name,
+                        "input": {"done": f"part {number}", "open": "rest"},
+                    }
                     result = {"type": "tool_result", "tool_use_id": id, **self.stored(stored)}
                 blocks.append(call)
                 results.append(result)
@@ -338,7 +359,9 @@ class _Writer:
                 )
             )
         return self.draw(
-            st.sampled_from(({"content": "Stored."}, {"content": [{"type": "text", "text": "Stored."}]}, {}, {"content": []}))
+            st.sampled_from(
+                ({"content": "Stored."}, {"content": [{"type": "text", "text": "Stored."}]}, {}, {"content": []})
+            )
         )
 
     def compaction(self) -> None:
@@ -407,7 +430,9 @@ def histories(draw: Draw, *, checkpoints: bool = True, grows: bool = False) -> H
     members: dict[str, Any] = {"model": model} if model else {}
     if thinking:
         members["thinking"] = {"type": thinking}
-    members["tools"] = [{"name": name} for name in draw(st.sampled_from(((), ("Bash", "mcp__cutline__recall", "recall"))))]
+    members["tools"] = [
+        {"name": name} for name in draw(st.sampled_from(((), ("Bash", "mcp__cutline__recall", "recall"))))
+    ]
     return History(marked(draw, messages), members, draw(STYLES), growth)
 
 
@@ -429,7 +454,9 @@ def broken(draw: Draw) -> History:
             chosen = blocks[draw(st.sampled_from(halves))]
             blocks.insert(draw(st.sampled_from(halves)), chosen)
         elif kind == "orphan" and messages[number]["role"] == "user":
-            blocks.insert(0, {"type": "tool_result", "tool_use_id": draw(st.sampled_from(("gone", "call_1"))), "content": "x"})
+            blocks.insert(
+                0, {"type": "tool_result", "tool_use_id": draw(st.sampled_from(("gone", "call_1"))), "content": "x"}
+            )
         elif kind == "open" and messages[number]["role"] == "assistant" and number < last:
             name = draw(st.sampled_from(("Bash", "Skill", "micro_handoff")))
             blocks.append({"type": "tool_use", "id": "open", "name": name, "input": {}})

@@ -15,15 +15,14 @@ from json.decoder import JSONObject, scanstring  # type: ignore[attr-defined]
 from json.scanner import py_make_scanner  # type: ignore[attr-defined]
 from typing import Any
 
-import histories
 import pytest
-import validator
-from histories import History
-from hypothesis import event, example, given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-import cutline
+import histories
+import validator
 from cutline import Cut, cut
+from histories import History
 
 # ------------------------------------------------------------------------------- reading, with literals
 

@@ -387,12 +387,16 @@ PLACES = {
     "a member of the body": b'{"x":%s,"messages":[' + CHECKPOINT + b"]}",
     "a member behind the messages": b'{"messages":[' + CHECKPOINT + b'],"x":%s}',
     "a member of a message": b'{"messages":[{"role":"user","content":"go","x":%s},' + CHECKPOINT + b"]}",
-    "a member of a block": b'{"messages":[{"role":"user","content":[{"type":"text","text":"go","x":%s}]},' + CHECKPOINT + b"]}",
+    "a member of a block": b'{"messages":[{"role":"user","content":[{"type":"text","text":"go","x":%s}]},'
+    + CHECKPOINT
+    + b"]}",
     "a call's arguments": b'{"messages":['
     + CHECKPOINT.replace(b'"name":"Bash","input":{}', b'"name":"Bash","input":%s')
     + b"]}",
     "a result's content": b'{"messages":[' + CHECKPOINT.replace(b'"out"', b"%s") + b"]}",
-    "behind the seam": b'{"messages":[' + CHECKPOINT + b',{"role":"assistant","content":[{"type":"text","text":"on","x":%s}]}]}',
+    "behind the seam": b'{"messages":['
+    + CHECKPOINT
+    + b',{"role":"assistant","content":[{"type":"text","text":"on","x":%s}]}]}',
 }
 
 
@@ -613,10 +617,10 @@ def test_one_and_the_text_of_one_differ() -> None:
 # --------------------------------------------------------------------------------------------- properties
 
 texts = st.text(max_size=20)
-unpaired = st.text(st.characters(min_codepoint=0xD800, max_codepoint=0xDBFF, categories=["Cs"]) | st.just("a"), max_size=4)
-numbers = st.one_of(
-    st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.integers(10**18, 10**30)
+unpaired = st.text(
+    st.characters(min_codepoint=0xD800, max_codepoint=0xDBFF, categories=["Cs"]) | st.just("a"), max_size=4
 )
+numbers = st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.integers(10**18, 10**30))
 values = st.recursive(
     st.none() | st.booleans() | numbers | texts | unpaired,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
@@ -641,7 +645,9 @@ def spelled(item: Any, spelling: dict[str, Any], ascii_only: bool) -> bytes:
 
 
 @given(values, spellings, st.booleans())
-def test_what_any_writer_writes_is_read_with_the_right_spans(item: Any, spelling: dict[str, Any], ascii_only: bool) -> None:
+def test_what_any_writer_writes_is_read_with_the_right_spans(
+    item: Any, spelling: dict[str, Any], ascii_only: bool
+) -> None:
     data = b" " + spelled(item, spelling, ascii_only) + b"\n"
     text = spans.view(data)
     if isinstance(item, dict):

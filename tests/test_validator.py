@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 import validator
 
 WIRE = Path(__file__).resolve().parents[2] / "shared" / "data" / "sessions" / "wire"
@@ -63,7 +64,9 @@ TAKEN = {
     "a system message behind a human": body(user("go"), SYSTEM, agent("oui"), user("on")),
     "a system message behind results": body(user("go"), agent(call("a")), user(result("a")), SYSTEM),
     "two system messages": body(user("go"), SYSTEM, SYSTEM, agent("oui"), user("on")),
-    "a system message behind a server's result": body(user("go"), agent(search("s"), hits("s")), SYSTEM, agent("x"), user("y")),
+    "a system message behind a server's result": body(
+        user("go"), agent(search("s"), hits("s")), SYSTEM, agent("x"), user("y")
+    ),
     "a server's pair": body(user("go"), agent("Searching.", search("s"), hits("s"), "Found."), user("on")),
     "a paused turn": body(user("go"), agent(search("s")), model="claude-opus-4-5"),
     "a paused turn with a client's call": body(user("go"), agent(search("s"), call("a")), user(result("a"))),
@@ -105,7 +108,9 @@ REFUSED = {
         body(user("go"), agent(call("a")), user(result("a")), user(result("a"))),
     ],
     "`tool_result` blocks must come first": [body(user("go"), agent(call("a")), user("so", result("a")))],
-    "`tool_result` blocks can only be in user messages": [body(user("go"), agent(call("a")), agent(result("a")), user("x"))],
+    "`tool_result` blocks can only be in user messages": [
+        body(user("go"), agent(call("a")), agent(result("a")), user("x"))
+    ],
     "unexpected `tool_use_id` found in `web_search_tool_result` blocks": [
         body(user("go"), agent(hits("s"), "x"), user("y")),
         body(user("go"), agent(hits("s"), search("s")), user("y")),
@@ -115,7 +120,10 @@ REFUSED = {
     ],
     "a server tool use without its result": [body(user("go"), agent(search("s"), "x"), user("on"))],
     "all messages must have non-empty content": [body(user()), body(user("a"), agent(), user("b"))],
-    "text content blocks must be non-empty": [body(user("")), body(user("go"), agent("", call("a")), user(result("a")))],
+    "text content blocks must be non-empty": [
+        body(user("")),
+        body(user("go"), agent("", call("a")), user(result("a"))),
+    ],
     "text content blocks must contain non-whitespace text": [
         body(user(" \n")),
         body({"role": "user", "content": "\t"}),
@@ -153,7 +161,9 @@ REFUSED = {
             user(result("a"), "quick"),
         )
     ],
-    "cache_control cannot be set for thinking blocks": [body(user("go"), agent(THOUGHT | {"cache_control": MARK}, "x"), user("y"))],
+    "cache_control cannot be set for thinking blocks": [
+        body(user("go"), agent(THOUGHT | {"cache_control": MARK}, "x"), user("y"))
+    ],
     "cache_control cannot be set for empty text blocks": [body(user(text("", cache_control=MARK), "x"))],
     "a maximum of 4 blocks with cache_control": [body(user(*[text("x", cache_control=MARK)] * 4), cache_control=MARK)],
     "a ttl='1h' cache_control block must not come after": [

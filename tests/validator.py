@@ -277,7 +277,9 @@ def cache_marks(body: Body) -> Iterator[str]:
         marks.append(body["cache_control"])
     for part in ("tools", "system"):
         found = body.get(part)
-        marks += [item["cache_control"] for item in (found if isinstance(found, list) else []) if item.get("cache_control")]
+        marks += [
+            item["cache_control"] for item in (found if isinstance(found, list) else []) if item.get("cache_control")
+        ]
     for number, message in enumerate(body["messages"]):
         for block in blocks(message):
             if not block.get("cache_control"):

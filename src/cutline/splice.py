@@ -144,21 +144,21 @@ def _drop_blanks(plan: Plan, out: Out) -> bool:
     if not blank:
         return False
     alone = len(blank) == len(out.pieces)
-    for piece in blank:
-        if alone or (out.lost and all(_is_empty(plan, key) for key in piece)):
-            plan.drop.update(dict.fromkeys(piece, "blank text"))
-            out.pieces.remove(piece)
-            out.whole = False
+    gone = [piece for piece in blank if alone or (out.lost and all(_is_empty(plan, key) for key in piece))]
+    if gone:
+        plan.drop.update(dict.fromkeys((key for piece in gone for key in piece), "blank text"))
+        out.pieces = [piece for piece in out.pieces if piece[0] not in plan.drop]
+        out.whole = False
     return not out.pieces
 
 
 def _drop_empty(plan: Plan, out: Out) -> None:
     """Drop empty texts of the agent before anything is joined: a joiner next to nothing says nothing."""
-    for piece in list(out.pieces):
-        key = piece[0]
-        if key > plan.floor and _block(plan, key).kind is Kind.TEXT and _is_empty(plan, key):
-            plan.drop[key] = "blank text"
-            out.pieces.remove(piece)
+    first = [piece[0] for piece in out.pieces]
+    empty = [key for key in first if key > plan.floor and _block(plan, key).kind is Kind.TEXT and _is_empty(plan, key)]
+    if empty:
+        plan.drop.update(dict.fromkeys(empty, "blank text"))
+        out.pieces = [piece for piece in out.pieces if piece[0] not in plan.drop]
 
 
 def _is_empty(plan: Plan, key: Key) -> bool:
@@ -209,7 +209,8 @@ def _place_systems(plan: Plan, head: list[Out], tail: list[Out], systems: list[i
 
 def _legal(roles: _Roles, said: list[Out], place: int, number: int) -> int:
     """The place for a system message: how many of the other messages stand before it."""
-    inside = place > 0 and max((key[0] for piece in said[place - 1].pieces for key in piece), default=-1) > number
+    pieces = said[place - 1].pieces if place else []
+    inside = bool(pieces) and pieces[-1][-1][0] > number
     speaks_next = inside or roles.first(place) != "user"
     heard = place > 0 and not inside and (roles.last(place - 1) == "user" or roles.serves(place - 1))
     if heard and speaks_next:

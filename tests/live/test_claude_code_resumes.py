@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from conftest import SHARED, claude_code_files
-from cutline.errors import InputError, NothingToCut
 from cutline.sessions.claude_code import Session, open_session
 from cutline.sessions.claude_code.cutting import execute, prospect
 from cutline.sessions.claude_code.history import History
@@ -32,7 +31,7 @@ _ANSWER = "No response requested."
 _TOOLS_GONE = "[Tool references removed"
 
 # An MCP server with one tool, as a client starts it: lines of JSON-RPC on standard input and output.
-SERVER = '''
+SERVER = """
 import json, sys
 TOOL = {"name": "micro_handoff", "description": "A checkpoint.", "inputSchema": {"type": "object"}}
 for line in sys.stdin:
@@ -51,7 +50,7 @@ for line in sys.stdin:
     elif method == "tools/call":
         found = {"content": [{"type": "text", "text": "checkpoint stored"}]}
     print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": found}), flush=True)
-'''
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +256,9 @@ def test_a_cut_without_a_checkpoint_says_so_in_nobody_s_name(place: Place, at: s
     assert [(record["type"], record.get("isMeta")) for record in marked] == [("user", True)]
     sent = place.resume(copy, "And now?")
     notices = [
-        (role, block["text"]) for role, block in blocks(sent) if block["type"] == "text" and "[cutline]" in block["text"]
+        (role, block["text"])
+        for role, block in blocks(sent)
+        if block["type"] == "text" and "[cutline]" in block["text"]
     ]
     assert [role for role, _ in notices] == ["user"]
     assert [entry for entry in heard(sent) if "[cutline]" not in entry[2]] == [
