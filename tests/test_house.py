@@ -65,11 +65,7 @@ def imports(path: Path) -> list[tuple[str, bool]]:
             found += [(alias.name, id(node) in top) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             if node.level:
-                folder = (
-                    inside[: len(inside) - node.level]
-                    if inside[-1] != "__init__"
-                    else inside[: len(inside) - node.level]
-                )
+                folder = inside[: len(inside) - node.level]
                 base = ["cutline", *folder, *(node.module or "").split(".")]
             else:
                 base = (node.module or "").split(".")
