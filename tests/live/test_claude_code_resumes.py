@@ -142,14 +142,14 @@ def heard(messages: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
 
 
 def results(messages: list[dict[str, Any]]) -> dict[str, str]:
-    """The text of each result by its call's id, up to a reminder that the client puts into it."""
+    """The text of each result by its call's id, up to a reminder that the client puts into it (and trims it for)."""
     found: dict[str, str] = {}
     for _, block in blocks(messages):
         if block["type"] == "tool_result":
             content = block.get("content", "")
             if not isinstance(content, str):
                 content = "".join(part.get("text", "") for part in content)
-            found[block["tool_use_id"]] = content.split("\n\n<system-reminder>")[0].rstrip()
+            found[block["tool_use_id"]] = content.split("<system-reminder>")[0].strip()
     return found
 
 

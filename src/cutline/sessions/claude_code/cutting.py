@@ -195,7 +195,9 @@ def execute(wanted: Prospect, *, trace: Trace = "holes", keep_tools: tuple[str, 
             raise CutError(2, "the notice's record", "it does not say what really left")
         proofs.append(proof)
 
-    title = f"{session.title or 'session'} (cut)"
+    # A picker shows some sixty characters: the mark must be among them.
+    title = session.title.removesuffix(" (cut)") or "session"
+    title = f"{title if len(title) <= 50 else title[:49] + '…'} (cut)"
     return write(session.history, plan, title, prove), proofs[0]
 
 
