@@ -195,3 +195,26 @@ def test_words_that_a_client_put_into_a_result_stay_with_it(content):
     assert b"never touch the fixtures" in done.body
     assert b"toolu_cw3" in done.body and b"toolu_cw1" not in done.body
     cutline.verify(source, done.body)
+
+
+def test_a_stub_is_filled_with_the_last_call_s_result_whatever_order_the_results_stand_in():
+    """Two reads of one file in parallel, answered in the other order; the later read only points back."""
+    read = {"type": "tool_use", "name": "Read", "input": {"file_path": "a.py"}}
+    full = {"type": "tool_result", "tool_use_id": "r2", "content": "second"}
+    stub = (
+        "File unchanged since last read. The content from the earlier Read tool_result in this conversation is current"
+    )
+    messages = [
+        {"role": "user", "content": "Go."},
+        {"role": "assistant", "content": [{**read, "id": "r1"}, {**read, "id": "r2"}]},
+        {"role": "user", "content": [full, {**full, "tool_use_id": "r1", "content": "first"}]},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "ck", "name": "micro_handoff", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "ck", "content": "Stored."}]},
+        {"role": "assistant", "content": [{**read, "id": "r3"}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "r3", "content": stub}]},
+    ]
+    source = json.dumps({"messages": messages}).encode()
+    done = cut(source)
+    cutline.verify(source, done.body)
+    assert json.loads(done.body)["messages"][-1]["content"][0]["content"].endswith(":\nsecond")
+    assert [notice.kind for notice in done.notices] == ["notice", "fill"]

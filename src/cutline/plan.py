@@ -372,27 +372,33 @@ def _block(request: Request, key: Key) -> Block:
 def _pointed_at(plan: Plan, stubs: dict[Key, Key]) -> list[tuple[Key, Key]]:
     """For stubs, by their calls: the last full result of the same call before, if the cut removed it.
 
-    Not where a call that writes to the same path was answered since.
+    The order is that of the calls. Not where a call that writes to the same path stands between.
     """
     request, found = plan.request, []
     names = {_block(request, made).name for made in stubs}
     full: dict[tuple[str, bytes], Key] = {}
     written: dict[str | None, Key] = {}
-    for made in sorted(plan.pairs):
-        block, answer = _block(request, made), plan.pairs[made]
+    unanswered = [
+        (number, index)
+        for number, message in enumerate(request.messages)
+        for index, block in enumerate(message.blocks)
+        if block.name in wire.WRITES and block.kind is CALL and (number, index) not in plan.pairs
+    ]
+    for made in sorted([*plan.pairs, *unanswered]):
+        block, answer = _block(request, made), plan.pairs.get(made)
         if block.name not in names and block.name not in wire.WRITES:
             continue
         arguments = spans.canonical(wire.member(request, block, "input") or b"{}")
         if made in stubs:
             source = full.get((block.name, arguments))
             path = _path(arguments)
-            if source in plan.drop and (path is None or written.get(path, (-1, -1)) < source):
-                found.append((stubs[made], source))
+            if source is not None and (path is None or written.get(path, (-1, -1)) < source):
+                if plan.pairs[source] in plan.drop:
+                    found.append((stubs[made], plan.pairs[source]))
         if block.name in wire.WRITES:
-            path = _path(arguments)
-            written[path] = max(answer, written.get(path, answer))
-        elif not _block(request, answer).error and _block(request, answer).name != wire.STUB:
-            full[block.name, arguments] = max(answer, full.get((block.name, arguments), answer))
+            written[_path(arguments)] = made
+        elif answer and not _block(request, answer).error and _block(request, answer).name != wire.STUB:
+            full[block.name, arguments] = made
     return found
 
 
