@@ -19,7 +19,27 @@ from typing import Any
 
 SIZES = {"4 MB": 4_000_000, "100 MB": 100_000_000}
 LIMITS = {"100 MB": 250}
-_WORDS = "the count is off by one because retry runs twice in the worker and the lock is taken late ".split()
+_WORDS = [
+    "the",
+    "count",
+    "is",
+    "off",
+    "by",
+    "one",
+    "because",
+    "retry",
+    "runs",
+    "twice",
+    "in",
+    "the",
+    "worker",
+    "and",
+    "the",
+    "lock",
+    "is",
+    "taken",
+    "late",
+]
 
 
 def records() -> Iterator[dict[str, Any]]:

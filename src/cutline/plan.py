@@ -392,9 +392,9 @@ def _pointed_at(plan: Plan, stubs: dict[Key, Key]) -> list[tuple[Key, Key]]:
         if made in stubs:
             source = full.get((block.name, arguments))
             path = _path(arguments)
-            if source is not None and (path is None or written.get(path, (-1, -1)) < source):
-                if plan.pairs[source] in plan.drop:
-                    found.append((stubs[made], plan.pairs[source]))
+            stands = source is not None and (path is None or written.get(path, (-1, -1)) < source)
+            if stands and source is not None and plan.pairs[source] in plan.drop:
+                found.append((stubs[made], plan.pairs[source]))
         if block.name in wire.WRITES:
             written[_path(arguments)] = made
         elif answer and not _block(request, answer).error and _block(request, answer).name != wire.STUB:
