@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from conftest import SHARED, claude_code_files
+from cutline.errors import InputError
 from cutline.sessions.claude_code import Session, open_session
 from cutline.sessions.claude_code.cutting import execute, prospect
 from cutline.sessions.claude_code.history import History
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.slow
 CUTLINE = (sys.executable, "-c", "from cutline.cli import main; main()")
 DOCUMENT = {"done": "Counted to 40 in 3 ms.", "open": "the sum", "went_wrong": "nothing"}
 # The client's own texts in messages of role user.
-_CLIENTS = ("<system-reminder>", "Tool loaded.")
+_CLIENTS = ("<system-reminder>", "Tool loaded.", "Continue from where you left off.")
 _ANSWER = "No response requested."
 _TOOLS_GONE = "[Tool references removed"
 
@@ -302,6 +303,61 @@ def test_resume_starts_the_client_on_the_copy(place: Place) -> None:
     ]
 
 
+@pytest.mark.parametrize("kind", ("a second result", "written twice"))
+def test_what_the_client_would_fall_back_on_leaves_too(place: Place, kind: str) -> None:
+    """A second result, on a branch that was given up: the client finds it, and an empty user turn is left of it.
+
+    An earlier writing of a record comes back to life where the later has left.
+    """
+    script: list[Answer] = [[text("I count."), bash("toolu_count", "seq 1 40")], [text("It counts to 40.")]]
+    session = write(place, script, "Count.")
+    path = place.path(session)
+    lines = path.read_text("utf-8").splitlines()
+    records = [json.loads(line) for line in lines]
+    number = next(number for number, line in enumerate(lines) if '"tool_use_id":"toolu_count"' in line)
+    call_ = next(record for record in records if record.get("uuid") == records[number]["parentUuid"])
+    again = [call_, records[number]] if kind == "written twice" else [{**records[number], "uuid": str(uuid.uuid4())}]
+    at = records.index(call_) if kind == "written twice" else number
+    path.write_text("\n".join([*lines[:at], *map(json.dumps, again), *lines[at:]]) + "\n", "utf-8")
+    copy = place.cut(session)
+    assert 'toolu_count"' not in place.path(copy).read_text("utf-8")
+    sent = place.resume(copy, "And now?")
+    assert [entry[2] for entry in heard(sent) if "[cutline]" not in entry[2]] == [
+        "Count.",
+        "I count.",
+        "It counts to 40.",
+        "And now?",
+    ]
+
+
+def test_a_session_that_the_client_compacted_itself(place: Place) -> None:
+    """It keeps its last messages through a compaction without writing them again: they are cut like any other."""
+    turns = 0
+
+    def answer(body: dict[str, Any]) -> list[Block]:
+        nonlocal turns
+        turns += 1
+        if "<summary>" in json.dumps(body["messages"][-1]):
+            upstream.input_tokens = 3_000
+            return [text("<summary>Counted so far.</summary>")]
+        upstream.input_tokens = 12_000 if turns > 4 else 20_000 * turns
+        return [text(f"Step {turns}."), bash(f"toolu_{turns}", f"seq {turns} 90")] if turns < 8 else [text("The end.")]
+
+    with Upstream(answer) as upstream:
+        automatic = {"DISABLE_AUTO_COMPACT": "", "CLAUDE_CODE_AUTO_COMPACT_WINDOW": "100000"}
+        client = claude.Claude(claude.install(), upstream.url, environment=automatic)
+        outcome = client.run("Count.", place.cwd, place.config)
+    session = outcome.result["session_id"]
+    boundary = next(line for line in place.path(session).read_text("utf-8").splitlines() if "compact_boundary" in line)
+    assert json.loads(boundary)["compactMetadata"]["preservedMessages"]["uuids"]
+    copy = place.cut(session, "--at", "end")
+    before = open_session(place.path(copy))
+    sent = place.resume(copy, "And now?")
+    compare(before, sent, "And now?")
+    assert [key for role, _, key in heard(sent) if role == "assistant"] == ["Step 4.", "Step 6.", "Step 7.", "The end."]
+    assert "Counted so far." in json.dumps(sent)
+
+
 # ------------------------------------------------------------------------------------- recorded sessions
 
 # The smallest with a cut, the largest, one with compactions, images, sub-agents inline, glued records.
@@ -312,11 +368,12 @@ SAMPLE = (
     "cipher-box_c644f3af_9images",
     "ccviewer_fe5e1c67_inline-sidechains",
     "entire-cli_8cfa910f_2badlines",
+    "vibecodingtracker_claude_code",  # a result that is written twice
 )
 
 
 def cut_of(source: Path, place: Place) -> tuple[Session, str]:
-    """A recorded session, cut in the client's folder; the copy read again, and the original's bytes."""
+    """A recorded session, cut in the client's folder: the copy read again, and its id."""
     place.folder.mkdir(parents=True, exist_ok=True)
     path = place.path(str(uuid.uuid4()))
     shutil.copyfile(source, path)
@@ -348,7 +405,7 @@ def compare(copy: Session, sent: list[dict[str, Any]], prompt: str) -> None:
         for block in ([text(message["content"])] if isinstance(message["content"], str) else message["content"])
     )
     assert [words for words in inside if words not in wire] == []
-    # A call that nothing answered as the agent was stopped gets a result, a user's last word an answer.
+    # A call that nothing answered as the agent was stopped goes or gets a result, a user's last word an answer.
     stopped = set(found.branch.unanswered)
     answer = [] if messages[-1]["role"] == "assistant" and not stopped else [("assistant", "text", _ANSWER)]
 
@@ -357,14 +414,14 @@ def compare(copy: Session, sent: list[dict[str, Any]], prompt: str) -> None:
         return [
             (role, kind, said)
             for role, kind, said in told
-            if kind != "thinking" and said not in inside and (kind != "tool_result" or said not in stopped)
+            if kind != "thinking" and said not in inside and (not kind.startswith("tool_") or said not in stopped)
         ]
 
     said = own(heard(sent))
     predicted = own(heard(messages))
     assert said in ([*predicted, ("user", "text", prompt)], [*predicted, *answer, ("user", "text", prompt)])
     told, known = results(sent), results(messages)
-    assert told.keys() == known.keys() | stopped
+    assert told.keys() - stopped == known.keys()
     assert all(told[id_] == known[id_] or told[id_].startswith(_TOOLS_GONE) for id_ in known)
     assert_pairs(sent)
 
@@ -376,3 +433,11 @@ def test_recorded_sessions_resume_as_their_copies_are_read(place: Place, name: s
     copy, id_ = cut_of(source, place)
     sent = place.resume(id_, "And now?", f"{copy.history.model}[1m]")
     compare(copy, sent, "And now?")
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the recorded sessions are not on this machine: no ../shared/data")
+def test_a_sub_agent_s_file_is_not_copied(place: Place) -> None:
+    """The client finds no conversation in it."""
+    source = next(path for path in claude_code_files() if path.stem == "agent-ea02459f")
+    with pytest.raises(InputError, match="sub-agent"):
+        cut_of(source, place)

@@ -74,13 +74,14 @@ class Upstream:
 
     Attributes:
         requests: every request, in the order of arrival.
+        input_tokens: may be set anew between answers.
     """
 
     def __init__(
         self, script: Sequence[Answer] | Callable[[dict[str, Any]], Sequence[Block]] = (), input_tokens: int = 10
     ) -> None:
         self.requests: list[Recorded] = []
-        self._input_tokens = input_tokens
+        self.input_tokens = input_tokens
         self._script = script
         self._turn = 0
         self._made = 0
@@ -145,7 +146,7 @@ class Upstream:
             "stop_reason": "tool_use" if any(block["type"] == "tool_use" for block in blocks) else "end_turn",
             "stop_sequence": None,
             "usage": {
-                "input_tokens": self._input_tokens,
+                "input_tokens": self.input_tokens,
                 "output_tokens": 5,
                 "cache_creation_input_tokens": 0,
                 "cache_read_input_tokens": 0,

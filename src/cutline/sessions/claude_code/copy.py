@@ -146,8 +146,8 @@ class _Rewriting:
         self.records = history.log.records
         self.written = self.relinked = 0
         self.changes = _changes(history, plan)
-        self.gone = self._gone()
         self.by_uuid = {record.uuid: number for number, record in enumerate(self.records) if record.uuid}
+        self.gone = self._gone()
         # Where the client follows another link than the file's, the copy says so: with records gone, the guess
         # that it makes over a missing parent could fall on another record.
         self.guessed = {child: self.records[parent].uuid for child, parent in history.branch.relinked}
@@ -191,6 +191,11 @@ class _Rewriting:
                     continue
                 elif any(id_.decode("latin-1") in calls for id_ in _CALLER(fetch(record))):
                     gone.add(number)
+        # Of a record that was written twice the later counts; without it the earlier would come back to life.
+        for number, record in enumerate(self.records):
+            later = self.by_uuid.get(record.uuid, number)
+            if later != number and (later in gone or later in self.changes):
+                gone.add(number)
         return gone
 
     def _first_behind(self) -> int | None:
