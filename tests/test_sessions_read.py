@@ -815,6 +815,7 @@ def test_what_is_not_clear_is_asked_back(home: Path, argument: str | None, says:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from /proc")
 @pytest.mark.parametrize("kind", ["results", "small", "pictures"])
 def test_a_session_of_100_mb_is_read_in_250_mb(tmp_path: Path, kind: str):
     path = tmp_path / "large.jsonl"
@@ -830,9 +831,11 @@ def test_a_session_of_100_mb_is_read_in_250_mb(tmp_path: Path, kind: str):
             b = writer.agent(a, f"m{number}", call(f"c{number}"), uuid=f"a{number}")
             parent = writer.result(b, f"c{number}", words, uuid=f"r{number}")
             handle.write(b"".join(line + b"\n" for line in writer.lines))
+    # The peak of this program alone: what getrusage says includes the process that it was forked from.
     code = (
-        "import resource, sys; from cutline.sessions.claude_code import open_session; s = open_session(sys.argv[1]);"
-        "print(len(s.log.records), len(s.history.body), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        "import re, sys; from cutline.sessions.claude_code import open_session; s = open_session(sys.argv[1]);"
+        "peak = re.search(r'VmHWM:\\s*(\\d+) kB', open('/proc/self/status').read());"
+        "print(len(s.log.records), len(s.history.body), peak[1])"
     )
     source = Path(__file__).resolve().parents[1] / "src"
     done = subprocess.run(
@@ -845,5 +848,4 @@ def test_a_session_of_100_mb_is_read_in_250_mb(tmp_path: Path, kind: str):
     records, body, peak = map(int, done.stdout.split())
     assert records == number
     assert body > 30_000_000
-    unit = 1 if sys.platform == "darwin" else 1024
-    assert peak * unit <= 250_000_000, f"peak {peak * unit:,} bytes"
+    assert peak * 1024 <= 250_000_000, f"peak {peak * 1024:,} bytes"
