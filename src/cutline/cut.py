@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from .blocks import Kind, Place, Span, address
+from .blocks import Kind, Place, address
 from .errors import Unreadable
 from .notice import Trace
 from .plan import Options, Plan, make
@@ -132,7 +132,7 @@ def cut(
     """
     options = check(join, notice, trace, keep_tools, at, profile, narration)
     if at is None and not names_checkpoint(body):
-        return Cut(body, False, "no checkpoint: nothing was cut")
+        return nameless(body)
     return _cut(body, options)
 
 
@@ -158,8 +158,18 @@ def _cut(body: bytes, options: Options) -> Cut:
     try:
         request = wire.read(body)
     except Unreadable as error:
-        return Cut(body, False, f"the body was left as it is: {error}")
+        return unread(body, error)
     return cut_read(body, request, options)
+
+
+def nameless(body: bytes) -> Cut:
+    """A body in which the checkpoint tool's name does not stand."""
+    return Cut(body, False, "no checkpoint: nothing was cut")
+
+
+def unread(body: bytes, error: Unreadable) -> Cut:
+    """A body that could not be read."""
+    return Cut(body, False, f"the body was left as it is: {error}")
 
 
 def cut_read(body: bytes, request: wire.Request, options: Options) -> Cut:
@@ -252,6 +262,3 @@ def removed(plan: Plan) -> list[Removed]:
             where = known[made]
         found.append(Removed(block.kind, reasons[key], tool, where, block.end - block.start, Place(*key)))
     return found
-
-
-__all__ = ["Cut", "Notice", "Removed", "Span", "cut"]

@@ -57,8 +57,7 @@ def events(request: Request) -> list[Event]:
                 if author in ("agent", "human"):
                     out.append(Said(text, author))
             elif block.kind is Kind.THINKING and wire.is_narration(request, block):
-                start, end = wire.literal_inside(request, block, "thinking")
-                text = str(spans.decode(b'"' + request.body[start:end] + b'"'))
+                text = wire.words(request, block)
                 if text.strip():
                     out.append(Said(text))
     return out
@@ -70,7 +69,7 @@ def hidden(request: Request) -> int:
     for message in request.messages:
         for block in message.blocks:
             if block.kind is Kind.THINKING and wire.is_narration(request, block):
-                start, end = wire.literal_inside(request, block, "thinking")
+                start, end = wire.text_span(request, block)
                 count += start == end
     return count
 

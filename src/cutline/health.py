@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from . import spans
 from .blocks import Block, Place
+from .wire import anthropic as wire
 from .wire.anthropic import Request
 
 IMAGE_LIMIT = 5 * 1024 * 1024
@@ -62,18 +62,5 @@ def faults(request: Request) -> list[Fault]:
 
 
 def _large_images(request: Request, block: Block) -> list[str]:
-    found = []
-    stack = [spans.scan(request.view, block.start)[0]]
-    while stack:
-        value = stack.pop()
-        if isinstance(value, tuple):
-            pairs = dict(value)
-            data = pairs.get("data")
-            if pairs.get("type") == "base64" and isinstance(data, str):
-                if len(data) * 3 // 4 > IMAGE_LIMIT:
-                    found.append(f"an image of {len(data) * 3 // 4:,} bytes, over the limit of {IMAGE_LIMIT:,}")
-            else:
-                stack.extend(pairs.values())
-        elif isinstance(value, list):
-            stack.extend(value)
-    return found
+    sizes = (length * 3 // 4 for length in wire.embedded(request, block))
+    return [f"an image of {size:,} bytes, over the limit of {IMAGE_LIMIT:,}" for size in sizes if size > IMAGE_LIMIT]

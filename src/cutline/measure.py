@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from . import narration, spans
+from . import spans
 from .blocks import Author, Block, Kind
+from .plan import words_of
 from .wire import anthropic as wire
 from .wire.anthropic import Request
 
@@ -42,8 +43,6 @@ ROWS = (
     "structure",
 )
 """The rows of a shape; their bytes add up to the body's."""
-
-_REMOVABLE = ("tool calls", "tool results", "thinking")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +81,15 @@ class Shape:
         """System prompt and tool schemas: what no cut can touch."""
         return self.rows["system prompt"].bytes + self.rows["tool schemas"].bytes
 
-    @property
-    def removable_bytes(self) -> int:
-        """Tool calls, tool results and thinking."""
-        return sum(self.rows[name].bytes for name in _REMOVABLE)
+    def as_json(self) -> dict[str, Any]:
+        """The shape for programs: sizes in bytes, tokens with their source."""
+        return {
+            "bytes": self.bytes,
+            "tokens": self.tokens,
+            "tokens_source": self.source,
+            "messages": self.messages,
+            "rows": {name: {"blocks": row.blocks, "bytes": row.bytes} for name, row in self.rows.items()},
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +126,9 @@ class WireReport:
 
     def as_json(self) -> dict[str, Any]:
         """The report for programs: sizes in bytes, tokens with their source."""
-        out: dict[str, Any] = {"before": _shape_json(self.before)}
+        out: dict[str, Any] = {"before": {**self.before.as_json(), "said_bytes": self.before.said}}
         if self.after is not None and self.kept is not None:
-            out["after"] = _shape_json(self.after)
+            out["after"] = {**self.after.as_json(), "said_bytes": self.after.said}
             out["kept"] = {
                 "authored_bytes": self.kept.bytes,
                 "missing_bytes": self.kept.missing,
@@ -267,7 +271,7 @@ def _row(request: Request, role: str, block: Block) -> tuple[str, str, int]:
             return "agent text", "agent", len(_spoken(request, block))
         return "tool calls", "", 0
     if kind is Kind.THINKING and wire.is_narration(request, block):
-        start, end = wire.literal_inside(request, block, "thinking")
+        start, end = wire.text_span(request, block)
         if start < end:
             return "agent text", "agent", end - start
     names = {
@@ -281,8 +285,7 @@ def _row(request: Request, role: str, block: Block) -> tuple[str, str, int]:
 
 
 def _spoken(request: Request, block: Block) -> bytes:
-    text = narration.spoken(block.name, wire.member(request, block, "input") or b"{}") or ""
-    return text.encode("utf-8", "surrogatepass")
+    return words_of(request, block).encode("utf-8", "surrogatepass")
 
 
 def weights(request: Request) -> list[int]:
@@ -301,25 +304,8 @@ def _unweighed(request: Request, block: Block) -> tuple[int, int]:
         return sum(len(wire.member(request, block, key) or b"") for key in ("signature", "data")), 0
     if block.kind is Kind.CALL or request.body.find(b'"base64"', block.start, block.end) < 0:
         return 0, 0
-    return _image_data(request, block)
-
-
-def _image_data(request: Request, block: Block) -> tuple[int, int]:
-    """Bytes of base64 data in a block, at whatever depth, and how many images that is."""
-    total = number = 0
-    stack = [spans.scan(request.view, block.start)[0]]
-    while stack:
-        value = stack.pop()
-        if isinstance(value, tuple):
-            pairs = dict(value)
-            if pairs.get("type") == "base64" and isinstance(pairs.get("data"), str):
-                total += len(pairs["data"])
-                number += 1
-            else:
-                stack.extend(pairs.values())
-        elif isinstance(value, list):
-            stack.extend(value)
-    return total, number
+    data = wire.embedded(request, block)
+    return sum(data), len(data)
 
 
 # -------------------------------------------------------------------------------------- before and after
@@ -362,7 +348,7 @@ def _authored(request: Request) -> Iterator[tuple[str, bytes, str]]:
                 words = _spoken(request, block)
                 yield "agent", words, words.decode("utf-8", "surrogatepass")
             elif block.kind is Kind.THINKING and wire.is_narration(request, block):
-                start, end = wire.literal_inside(request, block, "thinking")
+                start, end = wire.text_span(request, block)
                 if start < end:
                     yield "agent", request.body[start:end], "narration"
 
@@ -381,14 +367,3 @@ def _added(before: Request, after: Request) -> int:
             if block.kind is Kind.RESULT and sizes.get(block.id):
                 grown += block.end - block.start - sizes[block.id].pop()
     return max(0, grown)
-
-
-def _shape_json(shape: Shape) -> dict[str, Any]:
-    return {
-        "bytes": shape.bytes,
-        "messages": shape.messages,
-        "tokens": shape.tokens,
-        "tokens_source": shape.source,
-        "rows": {name: {"blocks": row.blocks, "bytes": row.bytes} for name, row in shape.rows.items()},
-        "said_bytes": shape.said,
-    }

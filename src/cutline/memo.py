@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from .cut import Cut, check, cut, cut_read, names_checkpoint
+from .cut import Cut, check, cut_read, nameless, names_checkpoint, unread
 from .errors import Unreadable
 from .notice import Trace
 from .plan import Options
@@ -60,11 +60,11 @@ class Memo:
                     self._keep(entry)
                     return grown
         if not names_checkpoint(body):
-            return cut(body)
+            return nameless(body)
         try:
             request = wire.read(body)
-        except Unreadable:
-            return cut(body)
+        except Unreadable as error:
+            return unread(body, error)
         done = cut_read(body, request, options)
         entry_ = _entry(body, request, options, done)
         if entry_ is not None:

@@ -52,6 +52,11 @@ class Options:
     narration: Literal["keep", "drop"] = "keep"
     session: bool = False
 
+    @property
+    def marks_loss(self) -> bool:
+        """Whether anything is added to results: a body cut at a chosen place carries no notice."""
+        return self.notice and (self.at is None or self.session)
+
 
 @dataclass(frozen=True, slots=True)
 class Addition:
@@ -153,7 +158,7 @@ def make(request: Request, options: Options) -> Plan:
         if request.messages[number].blocks[index].id in gone:
             raise Refused(f"{Place(number, index)} is of unknown type and answers a call that would leave")
     _behind_the_seam(plan, options)
-    if options.notice and (options.at is None or options.session):
+    if options.marks_loss:
         _fill_stubs(plan)
     return plan
 
@@ -237,8 +242,7 @@ def _stretch(plan: Plan, options: Options, begin: int, turn: Turn | None, kept_f
                 plan.unknown.append(key)
         if called:
             said.append([])
-    lost = n_calls or n_results or n_thinking
-    if options.notice and lost and (turn is not None or options.session) and (options.at is None or options.session):
+    if options.marks_loss and (n_calls or n_results or n_thinking):
         tail = range(turn.start, turn.result[0]) if turn else range(0)
         said[-1] += _said_in(plan, options, tail)
         loss = notice.Loss(n_calls, n_results, n_thinking, weight, tuple(files), not checkpoints)
@@ -275,9 +279,6 @@ def words_of(request: Request, block: Block) -> str:
     """The words of a text block, of a narration block, or of a `say` call."""
     if block.kind is Kind.CALL:
         return narration.spoken(block.name, wire.member(request, block, "input") or b"{}") or ""
-    if block.kind is Kind.THINKING:
-        start, end = wire.literal_inside(request, block, "thinking")
-        return str(spans.decode(b'"' + request.body[start:end] + b'"'))
     return wire.words(request, block)
 
 

@@ -461,22 +461,24 @@ def _piece(plan: Plan, piece: list[Key], joiner: bytes) -> bytes:
     mark = b""
     for key in piece:
         block = _block(plan, key)
-        if key in plan.speak:
-            span = wire.literal_inside(request, block, "thinking")
-        else:
-            span = wire.text_span(request, block)
-            if block.marked:
-                mark = wire.member(request, block, _MARK) or mark
+        span = wire.text_span(request, block)
+        if block.marked and key not in plan.speak:
+            mark = wire.member(request, block, _MARK) or mark
         insides.append(body[span.start : span.end])
     text = joiner.join(insides)
     if piece[0] in plan.speak or request.view[first.start] == '"':
-        literal = b'{"type":"text","text":"' + text + b'"}'
+        literal = text_literal(text)
         has_mark = None
     else:
         span = wire.text_span(request, first)
         literal = body[first.start : span.start] + text + body[span.end : first.end]
         has_mark = wire.member(request, first, _MARK) if first.marked else None
     return _marked(literal, has_mark, mark)
+
+
+def text_literal(inside: bytes) -> bytes:
+    """A text block around the inside of a string literal."""
+    return b'{"type":"text","text":"' + inside + b'"}'
 
 
 def _marked(literal: bytes, old: bytes | None, new: bytes) -> bytes:
@@ -497,6 +499,7 @@ def result_literal(
     found = next((m for m in spans.members(request.view, block.start)[0] if m.key == "content"), None)
     places: list[tuple[int, int, bool]] = []
     for addition in additions:
+        behind = b"" if addition.source is None else b"\\n" + _inside(request, addition.source)
         if found is None:
             at, extra = len(literal) - 1, b',"content":' + spans.quote(addition.text)
         else:
@@ -509,18 +512,11 @@ def result_literal(
                 places.append((begin, begin + len(whole), addition.source is not None))
                 continue
             if request.view[found.start] == '"':
-                at, extra = end - 1, spans.quote("\n\n" + addition.text)[1:-1]
-                if addition.source is not None:
-                    extra += spans.quote("\n")[1:-1] + _inside(request, addition.source)
+                at, extra = end - 1, spans.quote("\n\n" + addition.text)[1:-1] + behind
             else:
                 empty = not spans.elements(request.view, found.start)[0]
-                at, extra = (
-                    end - 1,
-                    (b"" if empty else b",") + b'{"type":"text","text":' + spans.quote(addition.text)[:-1],
-                )
-                if addition.source is not None:
-                    extra += spans.quote("\n")[1:-1] + _inside(request, addition.source)
-                extra += b'"}'
+                text = text_literal(spans.quote(addition.text)[1:-1] + behind)
+                at, extra = end - 1, text if empty else b"," + text
         literal = literal[:at] + extra + literal[at:]
         places.append((at, at + len(extra), addition.source is not None))
     return literal, places

@@ -52,10 +52,8 @@ def _run(folder: Path, as_json: bool, keep: Path | None) -> None:
         (keep / "after.json").write_bytes(done.body)
     request = wire.read(demo.body)
     calls = events.calls(request)
-    back = next(
-        item for item in calls if request.messages[item.message].blocks[item.block].id == demo.brought_back.call
-    )
-    lost = next(item for item in calls if request.messages[item.message].blocks[item.block].id == demo.craft.call)
+    found = {request.messages[item.message].blocks[item.block].id: item for item in calls}
+    back, lost = found[demo.brought_back.call], found[demo.craft.call]
     if as_json:
         paint.echo_json(
             {

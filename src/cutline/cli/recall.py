@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
 from .. import events
 from ..errors import InputError
 from ..narration import target
-from ..sessions.claude_code import sessions
+from ..sessions.claude_code import open_session, sessions
 from ..wire import anthropic as wire
 from . import paint
 from .inputs import Body, load
@@ -50,27 +52,20 @@ def command(words: tuple[str, ...], what: str | None, raw: bool, as_json: bool) 
     )
 
 
-def _histories(what: str | None) -> list[tuple[str, list[events.Found]]] | _Lazily:
+def _histories(what: str | None) -> Iterator[tuple[str, list[events.Found]]]:
+    """The given history, or this directory's sessions, each read when those before it held nothing."""
     if what is not None:
         source = load(what)
-        body = source.data if isinstance(source, Body) else source.history.body
-        return [(source.name if isinstance(source, Body) else source.id, events.calls(wire.read(body)))]
-    return _Lazily()
-
-
-class _Lazily:
-    """This directory's sessions, each read when the ones before it held nothing."""
-
-    def __iter__(self):  # type: ignore[no-untyped-def]
-        from pathlib import Path
-
-        for session in sessions(Path.cwd()):
-            try:
-                source = load(str(session.path))
-                assert not isinstance(source, Body)
-                yield session.id, events.calls(wire.read(source.history.body))
-            except InputError:
-                continue
+        name, body = (source.name, source.data) if isinstance(source, Body) else (source.id, source.history.body)
+        yield name, events.calls(wire.read(body))
+        return
+    for file in sessions(Path.cwd()):
+        try:
+            session = open_session(file.path)
+            found = events.calls(wire.read(session.history.body))
+        except InputError:
+            continue
+        yield session.id, found
 
 
 def _matches(item: events.Found, words: tuple[str, ...]) -> bool:

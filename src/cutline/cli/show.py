@@ -13,7 +13,7 @@ from rich.console import Console
 
 from .. import cut as cut_body
 from .. import events, health, measure, money, narration
-from ..errors import InputError, Unreadable
+from ..errors import CutlineError, InputError, Unreadable
 from ..measure import Shape, shape
 from ..sessions.claude_code import Session
 from ..sessions.claude_code.cutting import figures, prospect
@@ -39,14 +39,13 @@ def command(what: str | None, holes: bool, as_json: bool) -> None:
     told = measure(body).before if isinstance(source, Body) else shape_of(source, request)
     narrated = events.review(request)
     hidden = events.hidden(request)
-    found = events.calls(request)
     stated = events.claims(request)
     ails = _faults(source, request)
     if as_json:
         paint.echo_json(
             {
                 **_name(source),
-                **_shape_json(told),
+                **told.as_json(),
                 "narration": {
                     "calls": narrated.calls,
                     "intent": narrated.intent,
@@ -78,7 +77,7 @@ def command(what: str | None, holes: bool, as_json: bool) -> None:
         _print_cost(out, source)
     report.print_faults(out, list(ails), ails)
     if holes:
-        ours = [item for item in found if not narration.is_own(item.call.name)]
+        ours = [item for item in events.calls(request) if not narration.is_own(item.call.name)]
         _print_holes(out, [ours[number] for number in narrated.holes])
     elif narrated.holes:
         out.print("The calls that left no words behind: cutline show --holes", style=paint.FAINT)
@@ -130,7 +129,7 @@ def _faults(source: Body | Session, request: wire.Request) -> dict[health.Fault,
     if isinstance(source, Session):
         try:
             return prospect(source).faults
-        except Exception:  # nothing to cut: then a cut heals nothing
+        except CutlineError:  # nothing to cut: then a cut heals nothing
             return dict.fromkeys(found, False)
     done = cut_body(source.data)
     gone = set(done.plan.drop) if done.plan else set()
@@ -194,13 +193,3 @@ def _print_holes(out: Console, items: list[events.Found]) -> None:
     out.print()
     out.print(made)
     out.print("Bring one back: cutline recall ADDRESS", style=paint.FAINT)
-
-
-def _shape_json(told: Shape) -> dict[str, Any]:
-    return {
-        "bytes": told.bytes,
-        "tokens": told.tokens,
-        "tokens_source": told.source,
-        "messages": told.messages,
-        "rows": {name: {"blocks": row.blocks, "bytes": row.bytes} for name, row in told.rows.items()},
-    }

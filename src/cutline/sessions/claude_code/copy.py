@@ -22,7 +22,7 @@ from typing import BinaryIO
 from ... import spans
 from ...errors import InputError
 from ...plan import Plan
-from ...splice import result_literal
+from ...splice import result_literal, text_literal
 from ...wire import anthropic as wire
 from .history import History
 from .records import Record
@@ -334,8 +334,8 @@ def _changes(history: History, plan: Plan) -> dict[int, _Change]:
         change.drop.add(block)
     for key in plan.speak:
         change, block = at(key)
-        start, end = wire.literal_inside(request, request.messages[key[0]].blocks[key[1]], "thinking")
-        change.replace[block] = b'{"type":"text","text":"' + request.body[start:end] + b'"}'
+        start, end = wire.text_span(request, request.messages[key[0]].blocks[key[1]])
+        change.replace[block] = text_literal(request.body[start:end])
     for key, additions in plan.add.items():
         change, block = at(key)
         change.replace[block] = result_literal(request, request.messages[key[0]].blocks[key[1]], additions)[0]

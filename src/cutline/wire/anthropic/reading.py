@@ -1,8 +1,7 @@
 """Anthropic Messages: how its bodies are read, and the rules that are its own.
 
 Law: reading is one pass over the raw bytes and never repairs; a duplicate of a key that the cut steers by, a
-message that is not one of Anthropic's, or any other doubt raises `Unreadable`. Rules cite WIRE.md by number
-(docs/wire.md); they hold for the direct API, Vertex rawPredict, Bedrock InvokeModel and Foundry alike.
+message that is not one of Anthropic's, or any other doubt raises `Unreadable`.
 """
 
 from __future__ import annotations
@@ -397,14 +396,16 @@ _TEXT_HEAD = '{"type":"text","text":"'
 
 
 def text_span(request: Request, block: Block) -> Span:
-    """The inside of a text's JSON string literal, without its quotes."""
+    """The inside of the JSON string literal that holds a text's, or a thinking block's, words."""
     view, start = request.view, block.start
     if view[start] == '"':
         return Span(start + 1, block.end - 1)
     if view.startswith(_TEXT_HEAD, start):  # as nearly every client writes it
         start += len(_TEXT_HEAD)
         return Span(start, scan(view, start - 1)[1] - 1)
-    return literal_inside(request, block, "text")
+    span = _value(request, block, "thinking" if block.kind is Kind.THINKING else "text")
+    assert span is not None and view[span.start] == '"'  # the reader has checked it
+    return Span(span.start + 1, span.end - 1)
 
 
 def weight(request: Request, block: Block) -> int:
@@ -429,13 +430,6 @@ def is_bare_text(request: Request, block: Block) -> bool:
     if block.kind is not TEXT or not view.startswith(_TEXT_HEAD, block.start):
         return False
     return scan(view, block.start + len(_TEXT_HEAD) - 1)[1] == block.end - 1
-
-
-def literal_inside(request: Request, block: Block, key: str) -> Span:
-    """The inside of the string literal that is the value of `key` in a block."""
-    span = _value(request, block, key)
-    assert span is not None and request.view[span.start] == '"', key  # the reader has checked it
-    return Span(span.start + 1, span.end - 1)
 
 
 def member(request: Request, block: Block, key: str) -> bytes | None:
@@ -464,7 +458,7 @@ def _value(request: Request, block: Block, key: str) -> Span | None:
 
 
 def words(request: Request, block: Block) -> str:
-    """The text of a text block, decoded; lone surrogates stay."""
+    """The words of a text or of a thinking block, decoded; lone surrogates stay."""
     start, end = text_span(request, block)
     return str(scanstring(request.body[start : end + 1].decode("utf-8"), 0, True)[0])
 
@@ -472,6 +466,24 @@ def words(request: Request, block: Block) -> str:
 def result_text(request: Request, block: Block) -> str:
     """The texts of a result's content, joined by newlines; other content is named in brackets."""
     return plain(spans.decode(request.body[block.start : block.end]).get("content"))
+
+
+def embedded(request: Request, block: Block) -> list[int]:
+    """Characters of each piece of base64 data in a block, at whatever depth: images and other files."""
+    found = []
+    stack = [scan(request.view, block.start)[0]]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, tuple):
+            pairs = dict(value)
+            data = pairs.get("data")
+            if pairs.get("type") == "base64" and isinstance(data, str):
+                found.append(len(data))
+            else:
+                stack.extend(pairs.values())
+        elif isinstance(value, list):
+            stack.extend(value)
+    return found
 
 
 def plain(content: Any) -> str:

@@ -42,7 +42,7 @@ def completed(request: Request, answer: Block) -> bool:
     return not text.startswith("checkpoint refused:", wrapper.end() if wrapper else 0)
 
 
-def pairs(messages: list[Message], start: int = 0) -> tuple[dict[tuple[int, int], tuple[int, int]], int]:
+def pairs(messages: list[Message]) -> tuple[dict[tuple[int, int], tuple[int, int]], int]:
     """Which result answers which call, both as (message, block).
 
     A call is answered in the user messages that directly follow its run of assistant messages
@@ -57,8 +57,7 @@ def pairs(messages: list[Message], start: int = 0) -> tuple[dict[tuple[int, int]
     at_server: dict[str, tuple[int, int]] = {}
     orphans = 0
     last = ""
-    for number in range(start, len(messages)):
-        message = messages[number]
+    for number, message in enumerate(messages):
         role = message.role
         if role == "assistant":
             if last != "assistant":
@@ -133,7 +132,7 @@ def author(role: str, block: Block, text: str) -> Author:
     """Who made a block; `text` is a text block's words."""
     if role == "system" or block.kind is Kind.CONTROL:
         return Author.HARNESS
-    if block.kind in (Kind.RESULT, Kind.CALL) and block.kind is Kind.RESULT:
+    if block.kind is RESULT:
         return Author.WORLD
     if role == "assistant":
         return Author.AGENT
