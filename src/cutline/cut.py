@@ -109,6 +109,7 @@ def cut(
     at: At | None = None,
     profile: Literal["strict"] | None = None,
     narration: Literal["keep", "drop"] = "keep",
+    late: bool = False,
 ) -> Cut:
     """Cut a request body at its last checkpoint.
 
@@ -123,6 +124,8 @@ def cut(
             turn), "last" (before the last one) or "end". Such a cut carries no notice.
         profile: "strict" for servers that refuse neighbours of one role; Anthropic Messages needs none.
         narration: "drop" removes narration blocks like any other thinking.
+        late: the history behind the seam was made over the uncut one (the cut was switched on late): thinking
+            there goes too where the model may bind it to what stood before it (docs/wire.md, 1.3).
 
     Returns:
         The `Cut`. Where nothing can be cut, `body` is the very same object and `reason` says why.
@@ -130,7 +133,7 @@ def cut(
     Raises:
         ValueError: an option that means nothing.
     """
-    options = check(join, notice, trace, keep_tools, at, profile, narration)
+    options = check(join, notice, trace, keep_tools, at, profile, narration, late=late)
     if at is None and not names_checkpoint(body):
         return nameless(body)
     return _cut(body, options)
@@ -212,6 +215,7 @@ def check(
     profile: str | None,
     narration: Literal["keep", "drop"],
     session: bool = False,
+    late: bool = False,
 ) -> Options:
     """The options of a cut, checked. Raises ValueError for one that means nothing."""
     if trace not in ("holes", "none", "all"):
@@ -223,7 +227,7 @@ def check(
     check_at(at)
     if isinstance(keep_tools, str):
         raise ValueError("keep_tools is a list of tool names, not a string")
-    return Options(join, notice, trace, frozenset(keep_tools), at, narration, session)
+    return Options(join, notice, trace, frozenset(keep_tools), at, narration, session, late)
 
 
 def names_checkpoint(body: bytes) -> bool:

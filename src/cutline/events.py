@@ -43,8 +43,13 @@ def calls(request: Request) -> list[Found]:
     return found
 
 
-def events(request: Request) -> list[Event]:
-    """Words and calls in their order. Harness text is nobody's words and is left out."""
+def events(request: Request, *, narrated: bool = True) -> list[Event]:
+    """Words and calls in their order. Harness text is nobody's words and is left out.
+
+    Args:
+        request: the history.
+        narrated: count narration blocks' words among the agent's.
+    """
     made = {(found.message, found.block): found.call for found in calls(request)}
     out: list[Event] = []
     for number, message in enumerate(request.messages):
@@ -56,7 +61,7 @@ def events(request: Request) -> list[Event]:
                 author = wire.author(message.role, block, text)
                 if author in ("agent", "human"):
                     out.append(Said(text, author))
-            elif block.kind is Kind.THINKING and wire.is_narration(request, block):
+            elif narrated and block.kind is Kind.THINKING and wire.is_narration(request, block):
                 text = wire.words(request, block)
                 if text.strip():
                     out.append(Said(text))
@@ -87,6 +92,46 @@ def claims(request: Request) -> dict[str, int]:
                 basis = fact.get("basis") if isinstance(fact, dict) else None
                 found[basis if basis in ("measured", "inferred") else "unmarked"] += 1
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Channels:
+    """In which way the calls of a history are narrated; each is counted once, by the first way that carries it.
+
+    Attributes:
+        calls: calls, without those of our own tools.
+        text: carried by ordinary text.
+        narration: carried only with the words of narration blocks.
+        say: carried only with the words of `say` calls.
+        hidden: narration blocks that came without words.
+    """
+
+    calls: int
+    text: int
+    narration: int
+    say: int
+    hidden: int
+
+    @property
+    def silent(self) -> int:
+        """Calls that nothing carries."""
+        return self.calls - self.text - self.narration - self.say
+
+
+def channels(request: Request) -> Channels:
+    """How the calls of a history are narrated, and by which way."""
+    everything = events(request)
+    no_say = [event for event in everything if not (isinstance(event, ToolCall) and wire.is_say(event.name))]
+    plain = [
+        event
+        for event in events(request, narrated=False)
+        if not (isinstance(event, ToolCall) and wire.is_say(event.name))
+    ]
+    whole, shown, text = (narration.review(told) for told in (everything, no_say, plain))
+    carried = [one.calls - len(one.holes) for one in (text, shown, whole)]
+    # A further word may part a clause otherwise than without it: a way never counts less than none.
+    first, second = carried[0], max(carried[0], carried[1])
+    return Channels(whole.calls, first, second - first, max(second, carried[2]) - second, hidden(request))
 
 
 def review(request: Request) -> narration.Narration:

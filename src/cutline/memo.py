@@ -50,9 +50,10 @@ class Memo:
         keep_tools: Iterable[str] = (),
         profile: Literal["strict"] | None = None,
         narration: Literal["keep", "drop"] = "keep",
+        late: bool = False,
     ) -> Cut:
         """Cut a body at its last checkpoint (see `cutline.cut`; there is no `at` here: such cuts don't grow)."""
-        options = check(join, notice, trace, keep_tools, None, profile, narration)
+        options = check(join, notice, trace, keep_tools, None, profile, narration, late=late)
         for entry in self._entries:
             if entry.options == options and body.startswith(entry.before):
                 grown = self._grown(body, entry)

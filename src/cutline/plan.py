@@ -41,7 +41,7 @@ class Options:
 
     `session` marks the copy of a session file: nothing is joined, thinking behind the seam counts as made
     over the uncut history, the history may end with the agent's words, and the notice of a cut without a
-    checkpoint is composed too.
+    checkpoint is composed too. `late` says of any body that its thinking behind the seam was made so.
     """
 
     join: str | None = "\n\n"
@@ -51,6 +51,7 @@ class Options:
     at: At | None = None
     narration: Literal["keep", "drop"] = "keep"
     session: bool = False
+    late: bool = False
 
     @property
     def marks_loss(self) -> bool:
@@ -328,7 +329,7 @@ def _units(plan: Plan, said: list[list[Key]]) -> Callable[[tuple[Key, int]], not
 def _behind_the_seam(plan: Plan, options: Options) -> None:
     """Thinking behind the seam (contract, rule 7)."""
     request, seam = plan.request, plan.seam
-    late = options.at is not None or options.session
+    late = options.late or options.at is not None or options.session
     goes_late = late and wire.binds_thinking(request.model) is not False
     turn_end = seam.call.message if seam.call else -1
     turn_goes = seam.call is not None and not wire.keeps_turn_thinking(request)

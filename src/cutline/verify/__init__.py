@@ -82,6 +82,7 @@ def verify(
     profile: Literal["strict"] | None = None,
     narration: Literal["keep", "drop"] = "keep",
     session: bool = False,
+    late: bool = False,
 ) -> Proof:
     """Prove that `after` is the cut of `before`, an Anthropic Messages body.
 
@@ -90,6 +91,7 @@ def verify(
         after: what the cut made of it.
         join, notice, trace, keep_tools, at, profile, narration: the options it was cut with; see `cutline.cut`.
         session: it is the history of a session file (`join` is None then).
+        late: see `cutline.cut`.
 
     Returns:
         The `Proof`.
@@ -100,7 +102,8 @@ def verify(
     """
     if isinstance(at, bool) or not (at is None or (isinstance(at, int) and at >= 0) or _names_place(at)):
         raise ValueError(f'at={at!r} is none of: a message index from 0, "human:N" from 1, "last", "end"')
-    options = Options(None if session else join, notice, trace, frozenset(keep_tools), at, narration == "drop", session)
+    kept = frozenset(keep_tools)
+    options = Options(None if session else join, notice, trace, kept, at, narration == "drop", session, late)
     try:
         history = History(before)
         expected = Expected(history, options)

@@ -184,7 +184,7 @@ class Fates:
         """Whether a thought from the seam on leaves: the turn's by the turn's rule, what follows in late cuts."""
         if self.turn is not None and block.message <= self.turn.checkpoints[-1].message:
             return self.thinking != "enabled" or self.model == "bound"
-        late = self.options.at is not None or self.options.session
+        late = self.options.late or self.options.at is not None or self.options.session
         return late and self.model != "free"
 
     # Members that steer

@@ -19,6 +19,7 @@ class Options:
     at: int | str | None
     drop_narration: bool
     session: bool
+    late: bool
 
     @property
     def notices(self) -> bool:

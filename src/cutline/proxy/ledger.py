@@ -1,0 +1,222 @@
+"""What passed through a proxy, session by session: the figures of the wire report.
+
+Law: sums and the last bodies, in memory; nothing is decided here and nothing read from a clock or a disk. Tokens
+are the provider's own counts; what would have been sent uncut is an estimate from them, and is called so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .. import events, money, narration, spans
+from ..blocks import ToolCall
+from ..errors import Unreadable
+from ..measure import BYTES_PER_TOKEN
+from ..wire import anthropic as wire
+from .plan import Forward
+from .tap import Answer
+
+_PHANTOM = re.compile(
+    r"<(?:antml:)?(?:invoke|function_calls|tool_use|tool_call)\b|\[(?:Tool|Calling|tool_use)[ :_]\w"
+    r"|^\s*\{\s*\"(?:type\"\s*:\s*\"tool_use|name\"\s*:\s*\"\w+\"\s*,\s*\"(?:input|arguments))",
+    re.M,
+)
+"""Texts that look like a call or its result: written out by a model, no tool ran."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One checkpoint on the wire: the last request before its cut, beside the first one behind it.
+
+    Attributes:
+        seam: the checkpoint's address.
+        before, after: bytes of the two bodies as they were sent.
+        before_messages, after_messages: bytes of their message lists.
+        new: bytes of the history that are new between them (uncut: the checkpoint's turn, and what followed).
+        before_tokens, after_tokens: the provider's counts for the two; 0 where it gave none.
+    """
+
+    seam: str
+    before: int
+    after: int
+    before_messages: int
+    after_messages: int
+    new: int
+    before_tokens: int
+    after_tokens: int
+
+
+@dataclass(slots=True)
+class Account:
+    """The sums of one session.
+
+    Attributes:
+        session: the client's id; "" for requests without one.
+        turns, agent_turns: requests of the conversation, and of sub-agents.
+        counts, compactions, others: token counts, the client's own summaries, anything else with a history.
+        sent, whole: bytes of the bodies that went upstream, and of those that would have gone uncut.
+        used: the provider's token counts, summed.
+        uncut: input tokens that would have been sent uncut, estimated from each request's own count.
+        model: the last model that answered a turn.
+        steps: the checkpoints.
+        phantoms: turns that wrote a call out as text and made none.
+        faults: proofs that failed.
+        refusals: what the provider refused of a cut, with what was done.
+        last: the last turn of the conversation, uncut; None before the first.
+        last_answer: its answer's content.
+        last_sent: bytes of it that went upstream, and of its message list.
+        last_tokens: the provider's count of its prompt.
+    """
+
+    session: str
+    turns: int = 0
+    agent_turns: int = 0
+    counts: int = 0
+    compactions: int = 0
+    others: int = 0
+    sent: int = 0
+    whole: int = 0
+    used: money.Usage = field(default_factory=money.Usage)
+    uncut: float = 0.0
+    model: str = ""
+    steps: list[Step] = field(default_factory=list)
+    phantoms: int = 0
+    faults: list[str] = field(default_factory=list)
+    refusals: list[str] = field(default_factory=list)
+    last: bytes | None = None
+    last_answer: list[dict[str, Any]] = field(default_factory=list)
+    last_sent: tuple[int, int] = (0, 0)
+    last_tokens: int = 0
+    last_seam: str = ""
+
+    def add(self, sent: Forward, answer: Answer, status: int) -> None:
+        """Note a request that carried a history, and its answer."""
+        if sent.fault and sent.fault not in self.faults:
+            self.faults.append(sent.fault)
+        if sent.kind == "count":
+            self.counts += 1
+            return
+        used = usage(answer.usage)
+        self.sent += len(sent.body)
+        self.whole += len(sent.whole)
+        self.used = _sum(self.used, used)
+        self.uncut += used.total_input * (len(sent.whole) / len(sent.body) if sent.changed and sent.body else 1.0)
+        if sent.kind == "compaction":
+            self.compactions += 1
+        elif sent.agent:
+            self.agent_turns += 1
+        elif sent.kind == "turn" and offers_tools(sent.whole):
+            self._turn(sent, answer, used.total_input, status)
+        else:
+            self.others += 1
+
+    def _turn(self, sent: Forward, answer: Answer, tokens: int, status: int) -> None:
+        self.turns += 1
+        if status >= 400:
+            return
+        self.model = answer.model or self.model
+        self.phantoms += claims_without_a_call(answer.content)
+        size = (len(sent.body), messages_size(sent.body))
+        if sent.seam and sent.seam != self.last_seam:
+            before = self.last_sent if self.last is not None else (len(sent.whole), messages_size(sent.whole))
+            new = max(0, len(sent.whole) - len(self.last)) if self.last is not None else 0
+            self.steps.append(Step(sent.seam, before[0], size[0], before[1], size[1], new, self.last_tokens, tokens))
+        self.last, self.last_answer, self.last_sent = sent.whole, answer.content, size
+        self.last_tokens, self.last_seam = tokens, sent.seam
+
+
+def usage(counters: Mapping[str, int]) -> money.Usage:
+    """The provider's counters as `money` counts them."""
+    return money.Usage.from_anthropic({**counters, "cache_creation": counters})
+
+
+def _sum(one: money.Usage, two: money.Usage) -> money.Usage:
+    return money.Usage(
+        one.input + two.input,
+        one.cache_read + two.cache_read,
+        one.cache_write_5m + two.cache_write_5m,
+        one.cache_write_1h + two.cache_write_1h,
+        one.output + two.output,
+    )
+
+
+def offers_tools(body: bytes) -> bool:
+    """Whether a body offers tools: a turn of the conversation, not one of the client's side questions."""
+    try:
+        return bool(wire.read(body).tools)
+    except Unreadable:
+        return False
+
+
+def messages_size(body: bytes) -> int:
+    """Bytes of a body's messages; 0 where it can't be read."""
+    try:
+        messages = wire.read(body).messages
+    except Unreadable:
+        return 0
+    return messages[-1].end - messages[0].start if messages else 0
+
+
+def claims_without_a_call(content: list[dict[str, Any]]) -> bool:
+    """Whether an answer writes a call out as text and makes none: no tool ran."""
+    if any(str(block.get("type", "")).endswith("tool_use") for block in content):
+        return False
+    return any(_PHANTOM.search(str(block.get("text") or "")) for block in content if block.get("type") == "text")
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What is read out of a session's last history, for the report.
+
+    Attributes:
+        channels: how its calls were narrated.
+        redone: calls behind a seam that repeat one which had left with it.
+        harness: bytes of the three tools' schemas and the mandate in each request.
+    """
+
+    channels: events.Channels
+    redone: int
+    harness: int
+
+
+def look(account: Account) -> Read | None:
+    """Read a session's last history; None where there is none."""
+    if account.last is None:
+        return None
+    try:
+        request = wire.read(account.last)
+    except Unreadable:
+        return None
+    return Read(events.channels(request), redone(request), 0)
+
+
+def redone(request: wire.Request) -> int:
+    """Calls that repeat, behind a checkpoint, one that was made before it: the same tool, the same arguments."""
+    seen: set[tuple[str, bytes]] = set()
+    before: set[tuple[str, bytes]] = set()
+    count = 0
+    for found in events.calls(request):
+        call = found.call
+        if request.messages[found.message].blocks[found.block].name.endswith("micro_handoff"):
+            if found.result is not None and not call.error:
+                before |= seen
+            continue
+        if narration.is_own(call.name):
+            continue
+        key = _key(call)
+        count += key in before
+        seen.add(key)
+    return count
+
+
+def _key(call: ToolCall) -> tuple[str, bytes]:
+    return call.name, spans.canonical(call.arguments)
+
+
+def tokens_per_byte(account: Account) -> float:
+    """Tokens a byte of what was sent, by the provider's counts; the usual estimate where it gave none."""
+    total = account.used.total_input
+    return total / account.sent if total and account.sent else 1 / BYTES_PER_TOKEN
