@@ -26,8 +26,7 @@ fmt:
 # Write constraints.txt anew: the newest versions that the ranges admit.
 constraints:
     uv lock --upgrade
-    (head -n 2 constraints.txt; uv export --quiet --all-extras --no-hashes --no-emit-project --no-annotate --no-header) > constraints.new
-    mv constraints.new constraints.txt
+    uv export --quiet --all-extras --no-hashes --no-emit-project --no-annotate --no-header > constraints.txt
 
 # Ratios against orjson within one run.
 bench:

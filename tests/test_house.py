@@ -12,7 +12,7 @@ PACKAGE = ROOT / "src" / "cutline"
 # Lower floors first; a room may import rooms of lower floors and, on its own floor, those named with it.
 FLOORS = [
     {"errors": (), "spans": ("errors",), "blocks": ("spans",)},
-    {"wire": (), "specifics": (), "narration": ("specifics",)},
+    {"wire": (), "specifics": (), "narration": ("specifics",), "checkpoint": (), "mandate": ()},
     {
         "notice": (),
         "seam": (),
@@ -21,10 +21,15 @@ FLOORS = [
         "cut": ("plan", "seam", "splice", "notice"),
         "memo": ("cut", "plan", "notice"),
         "verify": ("notice",),
+        "risks": (),
     },
     {"events": (), "health": (), "measure": (), "money": ()},
-    {"sessions": (), "demo": ()},
+    {"record": ()},
+    {"sessions": (), "demo": (), "project": (), "proxy": ()},
+    {"recall": ()},
+    {"mcp": (), "launch": ()},
     {"cli": ()},
+    {"__main__": ()},
 ]
 CORE = {room for floor in FLOORS[:4] for room in floor}
 # The proof stands on its own feet: nothing that decides or splices, and no reader of the cut's.

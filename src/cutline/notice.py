@@ -156,7 +156,7 @@ def outcome(call: ToolCall) -> str:
     """What came of a call, in a few words of its own result: the error, the only line, or size and last line."""
     if call.result is None:
         return "no result"
-    lines = [text for text in call.result.splitlines() if text.strip()]
+    lines = [text for text in _unreminded(call.result).splitlines() if text.strip()]
     if not lines:
         return "error, empty" if call.error else "empty"
     if call.error:
@@ -164,6 +164,14 @@ def outcome(call: ToolCall) -> str:
     if len(lines) == 1:
         return _short(lines[0], _OUTCOME)
     return f"{len(lines):,} lines, last: {_short(lines[-1], _OUTCOME)}"
+
+
+def _unreminded(result: str) -> str:
+    """A result without the reminders that a client put behind it: they speak of the client, not of the call."""
+    text = result.rstrip()
+    while text.endswith("</system-reminder>") and (start := text.rfind("<system-reminder>")) >= 0:
+        text = text[:start].rstrip()
+    return text
 
 
 def _short(text: str, size: int) -> str:

@@ -21,10 +21,16 @@ _COMMANDS = {
     "show": "What a session or body is made of; holes, claims, cost, faults.",
     "cut": "Cut a session (as a copy) or a body, prove it, and say what it saves.",
     "resume": "Start the client on a session's cut copy.",
+    "run": "Start a client through the proxy that cuts at checkpoints.",
     "recall": "Bring back a removed result, by address or by words.",
     "demo": "A small coding session, cut and proven; no key, no network.",
     "verify": "Prove that one body is the cut of another.",
+    "status": "What the sessions that run through Cutline send now.",
+    "mandate": "The words that the agent is given.",
+    "mcp": "The tools for a client, over standard input and output.",
+    "proxy": "The proxy alone, for programs pointed at it by hand.",
 }
+_HIDDEN = ("hook",)
 
 
 class _Lazy(click.Group):
@@ -34,7 +40,7 @@ class _Lazy(click.Group):
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in _COMMANDS:
+        if name not in _COMMANDS and name not in _HIDDEN:
             return None
         command = importlib.import_module(f".{name}", __name__).command
         assert isinstance(command, click.Command)
@@ -47,7 +53,7 @@ class _Lazy(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in _COMMANDS:
+        if args and args[0] not in _COMMANDS and args[0] not in _HIDDEN:
             close = _closest(args[0])
             hint = f"; did you mean “cutline {close}”?" if close else "; “cutline --help” lists them"
             raise click.UsageError(f"no command “{args[0]}”{hint}")

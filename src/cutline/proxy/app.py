@@ -16,6 +16,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import aiohttp
 from aiohttp import web
@@ -26,6 +27,8 @@ from ..errors import InputError
 from . import plan
 from .plan import Cutter, Forward, Refusal, Verdict
 
+HOOKS = "/cutline/hook/"
+"""Where the client's hooks are answered, behind the token."""
 _KEPT = 32 * 1024 * 1024  # bytes of an answer that are kept for the record
 _TIMEOUT = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=30, sock_read=None)
 _SKIPPED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")  # aiohttp must not add its own
@@ -64,7 +67,8 @@ class Gateway:
         upstream: base URL of the provider; the paths of requests are put behind it.
         token: what every path has to begin with.
         passed: told of every request that carried a history, from the proxy's thread; must return at once.
-        verdict: by session and seam, what an earlier refusal led to.
+        verdicts: by session and seam, what an earlier refusal led to; later ones are put in.
+        hook: answers the client's hooks, by name and payload; called in a thread of its own.
         port: 0 for a free one.
 
     Raises:
@@ -77,7 +81,8 @@ class Gateway:
         token: str,
         *,
         passed: Callable[[Passed], None] = lambda passed: None,
-        verdict: Callable[[str, str], Verdict | None] = lambda session, seam: None,
+        verdicts: dict[tuple[str, str], Verdict] | None = None,
+        hook: Callable[[str, dict[str, Any]], dict[str, Any]] = lambda name, payload: {},
         port: int = 0,
     ) -> None:
         base = URL(upstream.rstrip("/"), encoded=True)
@@ -86,7 +91,8 @@ class Gateway:
         self.upstream = str(base)
         self._token = token
         self._passed = passed
-        self._verdict = verdict
+        self._verdicts = verdicts if verdicts is not None else {}
+        self._hook = hook
         self._port = port
         self._cutter = Cutter()
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="cutline-cut")
@@ -154,6 +160,8 @@ class Gateway:
         target = plan.admit(request._message.path, headers, self._token)
         if isinstance(target, Refusal):
             return _refuse(target)
+        if target.startswith(HOOKS) and request.method == "POST":
+            return await self._answer_hook(request, target[len(HOOKS) :])
         which = plan.conversation(request.method, target)
         try:
             if not which:
@@ -163,6 +171,15 @@ class Gateway:
             return _refuse(Refusal(502, "api_error", f"{self.upstream} did not answer: {_reason(error)}"))
         except TimeoutError:
             return _refuse(Refusal(502, "api_error", f"{self.upstream} did not answer: no connection in time"))
+
+    async def _answer_hook(self, request: web.Request, name: str) -> web.StreamResponse:
+        """One of the client's own hooks; whatever goes wrong, the client goes on as if there were none."""
+        try:
+            payload = await request.json()
+            told = await asyncio.to_thread(self._hook, name, payload if isinstance(payload, dict) else {})
+        except (ValueError, web.HTTPException):
+            told = {}
+        return web.json_response(told)
 
     async def _pass(self, request: web.Request, target: str, headers: list[tuple[str, str]]) -> web.StreamResponse:
         """Anything that carries no history goes through untouched, its body as a stream."""
@@ -174,7 +191,7 @@ class Gateway:
             if length is not None:
                 sent.append(("Content-Length", length))
         async with self._ask(request.method, target, sent, data) as answer:
-            return (await self._answer(request, answer))[0]
+            return await self._answer(request, answer, [])
 
     async def _carry(
         self, request: web.Request, target: str, headers: list[tuple[str, str]], count: bool
@@ -186,9 +203,7 @@ class Gateway:
         except web.HTTPRequestEntityTooLarge:
             return _refuse(plan.too_large())
         low = {name.lower(): value for name, value in headers}
-        decided = await self._loop.run_in_executor(
-            self._worker, plan.forward, "count" if count else "messages", low, body, self._cutter, self._verdict
-        )
+        decided = await self._decide("count" if count else "messages", low, body)
         if isinstance(decided, Refusal):
             return _refuse(decided)
         first = sent = decided
@@ -206,10 +221,29 @@ class Gateway:
                     continue
                 if refused and answer.status >= 400:
                     verdict = None
-                response, kept = await self._answer(request, answer)
-                kind = answer.headers.get("Content-Type", ""), answer.headers.get("Content-Encoding", "")
-                self._passed(Passed(sent, at, answer.status, kept, *kind, refused, verdict, first.seam))
-                return response
+                elif verdict is not None and not count:
+                    self._verdicts[first.session, first.seam] = verdict
+                kept: list[bytes] = []
+                try:
+                    return await self._answer(request, answer, kept)
+                finally:
+                    # Also where the client went away: what was sent was sent.
+                    kind = answer.headers.get("Content-Type", ""), answer.headers.get("Content-Encoding", "")
+                    told = b"".join(kept)
+                    self._passed(Passed(sent, at, answer.status, told, *kind, refused, verdict, first.seam))
+
+    async def _decide(
+        self, which: Literal["messages", "count"], headers: dict[str, str], body: bytes
+    ) -> Forward | Refusal:
+        def known(session: str, seam: str) -> Verdict | None:
+            return self._verdicts.get((session, seam))
+
+        try:
+            return await self._loop.run_in_executor(
+                self._worker, plan.forward, which, headers, body, self._cutter, known
+            )
+        except Exception as error:  # a fault of ours must not stop the session: the original goes
+            return plan.unharmed(which, headers, body, f"{type(error).__name__}: {error}")
 
     @contextlib.asynccontextmanager
     async def _ask(
@@ -221,28 +255,29 @@ class Gateway:
         ) as answer:
             yield answer
 
-    async def _answer(self, request: web.Request, answer: aiohttp.ClientResponse) -> tuple[web.StreamResponse, bytes]:
-        """Carry an answer back as it comes; what came of it, for the record."""
+    async def _answer(
+        self, request: web.Request, answer: aiohttp.ClientResponse, kept: list[bytes]
+    ) -> web.StreamResponse:
+        """Carry an answer back as it comes; its bytes, up to a limit, are put into `kept` for the record."""
         raw = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.raw_headers]
         response = web.StreamResponse(
             status=answer.status, reason=answer.reason, headers=CIMultiDict(plan.response_headers(raw))
         )
         await response.prepare(request)
-        kept: list[bytes] = []
         size = 0
         try:
             async for chunk in answer.content.iter_any():
-                await response.write(chunk)
                 if size < _KEPT:
                     kept.append(chunk)
                     size += len(chunk)
+                await response.write(chunk)
         except aiohttp.ClientError:
             # The provider broke off: the client has to see that too, not an answer that seems to have ended.
             if request.transport is not None:
                 request.transport.abort()
-            return response, b"".join(kept)
+            return response
         await response.write_eof()
-        return response, b"".join(kept)
+        return response
 
 
 def _refuse(refusal: Refusal) -> web.Response:

@@ -21,6 +21,11 @@ def ids(headers: Mapping[str, str]) -> tuple[str, str]:
     return headers.get("x-claude-code-session-id", ""), headers.get("x-claude-code-agent-id", "")
 
 
+def metered(headers: Mapping[str, str]) -> bool:
+    """Whether a request is paid by the token, with a key; a login by subscription sends a bearer's token instead."""
+    return "x-api-key" in headers
+
+
 def is_compaction(body: bytes) -> bool:
     """Whether the client asks for a summary of the conversation: its last words are the client's own instruction.
 

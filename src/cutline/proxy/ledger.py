@@ -25,6 +25,7 @@ _PHANTOM = re.compile(
     re.M,
 )
 """Texts that look like a call or its result: written out by a model, no tool ran."""
+_OFFERED = re.compile(rb'"tools"\s*:\s*\[\s*\{')
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +62,14 @@ class Account:
         used: the provider's token counts, summed.
         uncut: input tokens that would have been sent uncut, estimated from each request's own count.
         model: the last model that answered a turn.
+        metered: requests come with a key, and are paid by the token.
         steps: the checkpoints.
         phantoms: turns that wrote a call out as text and made none.
         faults: proofs that failed.
         refusals: what the provider refused of a cut, with what was done.
         last: the last turn of the conversation, uncut; None before the first.
         last_answer: its answer's content.
-        last_sent: bytes of it that went upstream, and of its message list.
+        last_sent: what of it went upstream.
         last_tokens: the provider's count of its prompt.
     """
 
@@ -82,13 +84,14 @@ class Account:
     used: money.Usage = field(default_factory=money.Usage)
     uncut: float = 0.0
     model: str = ""
+    metered: bool = True
     steps: list[Step] = field(default_factory=list)
     phantoms: int = 0
     faults: list[str] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
     last: bytes | None = None
     last_answer: list[dict[str, Any]] = field(default_factory=list)
-    last_sent: tuple[int, int] = (0, 0)
+    last_sent: bytes = b""
     last_tokens: int = 0
     last_seam: str = ""
 
@@ -117,14 +120,15 @@ class Account:
         self.turns += 1
         if status >= 400:
             return
-        self.model = answer.model or self.model
+        self.model, self.metered = answer.model or self.model, sent.metered
         self.phantoms += claims_without_a_call(answer.content)
-        size = (len(sent.body), messages_size(sent.body))
         if sent.seam and sent.seam != self.last_seam:
-            before = self.last_sent if self.last is not None else (len(sent.whole), messages_size(sent.whole))
+            before = self.last_sent if self.last is not None else sent.whole
             new = max(0, len(sent.whole) - len(self.last)) if self.last is not None else 0
-            self.steps.append(Step(sent.seam, before[0], size[0], before[1], size[1], new, self.last_tokens, tokens))
-        self.last, self.last_answer, self.last_sent = sent.whole, answer.content, size
+            one, two = messages_size(before), messages_size(sent.body)
+            step = Step(sent.seam, len(before), len(sent.body), one, two, new, self.last_tokens, tokens)
+            self.steps.append(step)
+        self.last, self.last_answer, self.last_sent = sent.whole, answer.content, sent.body
         self.last_tokens, self.last_seam = tokens, sent.seam
 
 
@@ -144,11 +148,11 @@ def _sum(one: money.Usage, two: money.Usage) -> money.Usage:
 
 
 def offers_tools(body: bytes) -> bool:
-    """Whether a body offers tools: a turn of the conversation, not one of the client's side questions."""
-    try:
-        return bool(wire.read(body).tools)
-    except Unreadable:
-        return False
+    """Whether a body offers tools: a turn of the conversation, not one of the client's side questions.
+
+    Looked for, not read: inside a text the quotes would be escaped.
+    """
+    return _OFFERED.search(body) is not None
 
 
 def messages_size(body: bytes) -> int:
@@ -174,12 +178,10 @@ class Read:
     Attributes:
         channels: how its calls were narrated.
         redone: calls behind a seam that repeat one which had left with it.
-        harness: bytes of the three tools' schemas and the mandate in each request.
     """
 
     channels: events.Channels
     redone: int
-    harness: int
 
 
 def look(account: Account) -> Read | None:
@@ -190,7 +192,7 @@ def look(account: Account) -> Read | None:
         request = wire.read(account.last)
     except Unreadable:
         return None
-    return Read(events.channels(request), redone(request), 0)
+    return Read(events.channels(request), redone(request))
 
 
 def redone(request: wire.Request) -> int:

@@ -71,6 +71,7 @@ class Forward:
         seam: address of the checkpoint at which it was cut; "" where it was not.
         reason: why it was not cut; "" where it was.
         session, agent: the client's ids of the session and the sub-agent; "" where it names none.
+        metered: it came with a key of its own; False for a login by subscription.
         fault: a proof that failed: the rule and the first difference; "" where none did.
     """
 
@@ -82,6 +83,7 @@ class Forward:
     reason: str
     session: str
     agent: str
+    metered: bool
     fault: str = ""
 
     @property
@@ -239,13 +241,14 @@ def forward(
         verdict: by session and seam, what a provider's earlier refusal led to.
     """
     session, agent = client.ids(headers)
+    metered = client.metered(headers)
     encoding = headers.get("content-encoding", "")
     whole = unpack(body, encoding)
     if isinstance(whole, Refusal):
         return whole
 
     def as_it_came(kind: Kind, reason: str, plain: bytes, fault: str = "", seam: str = "") -> Forward:
-        return Forward(kind, plain, body, bool(encoding), seam, reason, session, agent, fault)
+        return Forward(kind, plain, body, bool(encoding), seam, reason, session, agent, metered, fault)
 
     if whole is None:
         return as_it_came("other", f"a body in the encoding {encoding} passes untouched", body)
@@ -263,7 +266,16 @@ def forward(
         done, fault = cutter.cut(whole, said)
         if not done.changed:
             return as_it_came(kind, done.reason, whole, fault)
-    return Forward(kind, whole, done.body, False, seam, "", session, agent)
+    return Forward(kind, whole, done.body, False, seam, "", session, agent, metered)
+
+
+def unharmed(which: Literal["messages", "count"], headers: Mapping[str, str], body: bytes, fault: str) -> Forward:
+    """The original as it came, where deciding itself failed."""
+    session, agent = client.ids(headers)
+    metered = client.metered(headers)
+    packed = bool(headers.get("content-encoding"))
+    kind: Kind = "count" if which == "count" else "turn"
+    return Forward(kind, body, body, packed, "", "the cut failed; the original goes", session, agent, metered, fault)
 
 
 def seam_address(done: Cut) -> str:
@@ -294,7 +306,7 @@ def after_refusal(sent: Forward, headers: Mapping[str, str], original: bytes) ->
 
 def _instead(sent: Forward, body: bytes, *, packed: bool, reason: str) -> Forward:
     seam = "" if reason else sent.seam
-    return Forward(sent.kind, sent.whole, body, packed, seam, reason, sent.session, sent.agent)
+    return Forward(sent.kind, sent.whole, body, packed, seam, reason, sent.session, sent.agent, sent.metered)
 
 
 def request_headers(headers: Iterable[tuple[str, str]], packed: bool) -> list[tuple[str, str]]:

@@ -1,0 +1,65 @@
+"""`cutline run claude`: the client through a proxy that cuts at checkpoints, and the wire report at its end.
+
+Law: run's own flags stand before the client's name, what stands behind it is the client's. The exit code is the
+client's, standard output is the client's alone; the report goes to standard error.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from ..errors import InputError
+
+_CLIENTS = ("claude",)
+
+
+@click.command(
+    "run",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    epilog="Example: cutline run claude --continue",
+)
+@click.option(
+    "--mandate",
+    type=click.Choice(["text", "nudge", "strict"]),
+    default="text",
+    show_default=True,
+    help="How narration is asked for: in the prompt; with a reminder where it is missing; or the call is not run.",
+)
+@click.option("--no-record", is_flag=True, help="Keep no record; recall then reads the client's session files.")
+@click.option("--keep-compaction", is_flag=True, help="Leave the client's own automatic summary alone.")
+@click.option("--json", "as_json", is_flag=True, help="The report as JSON, on standard error.")
+@click.argument("client")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[CLIENT'S ARGUMENTS]...")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    mandate: Literal["text", "nudge", "strict"],
+    no_record: bool,
+    keep_compaction: bool,
+    as_json: bool,
+    client: str,
+    arguments: tuple[str, ...],
+) -> None:
+    """Start CLIENT (claude) so that its history is cut at each checkpoint on the way to the provider.
+
+    The agent gets three tools (micro_handoff, recall, say) and the mandate to narrate. Nothing in the client's own
+    configuration is changed; its session file keeps everything.
+    """
+    if client not in _CLIENTS:
+        known = ", ".join(_CLIENTS)
+        raise InputError(f"run knows {known}, not {client}; run's own flags stand before the client's name")
+    from ..launch import run
+    from ..launch.claude_code import Wish
+    from ..record import default_path
+    from . import wire_report
+
+    path = "" if no_record else str(default_path())
+    first = bool(path) and not Path(path).exists()
+    if first:
+        click.echo(f"cutline: whole histories are kept in {path} (yours alone; --no-record keeps none)", err=True)
+    ended = run.claude(arguments, Wish(mandate, keep_compaction, path))
+    wire_report.show(ended, as_json)
+    ctx.exit(ended.code)

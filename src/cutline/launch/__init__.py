@@ -1,0 +1,4 @@
+"""Starting a client through the proxy. Law: flags, environment, a folder that goes; no file of the user's is touched.
+
+`claude_code` composes what the client is started with, `terminal` starts it, `run` ties a run together.
+"""

@@ -1,0 +1,268 @@
+"""What Claude Code is started with: the user's own arguments, and what a run adds to them.
+
+Law: pure; arguments, settings and environment in, the same out. What the user gave stays and wins where only one
+can be; the client's own rules of merging are measured in docs/claude-code.md.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from .. import mandate
+from ..errors import InputError
+
+DEFAULT_UPSTREAM = "https://api.anthropic.com"
+SERVER = "cutline"
+TOOLS = tuple(f"mcp__{SERVER}__{tool['name']}" for tool in mandate.TOOLS)
+
+_SUBCOMMANDS = frozenset(
+    (
+        *("agents", "auth", "config", "doctor", "install", "login", "logout", "mcp", "migrate-installer", "plugin"),
+        *("plugins", "setup-token", "update", "upgrade", "auto-mode", "remote-control"),
+    )
+)
+# Other providers' wires: the proxy would not see the traffic, or could not sign it.
+_ELSEWHERE = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY", "CLAUDE_CODE_USE_MANTLE")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the user's arguments hold that a run has to merge with its own.
+
+    Attributes:
+        rest: the arguments without the merged ones.
+        settings: the value of `--settings`, a path or JSON; None where it is not given.
+        sources: the value of `--setting-sources`; None where it is not given.
+        append: the value of `--append-system-prompt`; None where it is not given.
+        display: a `--thinking-display` is given.
+    """
+
+    rest: tuple[str, ...]
+    settings: str | None
+    sources: str | None
+    append: str | None
+    display: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How a run is wanted.
+
+    Attributes:
+        mandate: "text", or held by a hook: "nudge", "strict".
+        keep_compaction: leave the client's own compaction alone.
+        record: path of the record; "" where recording is off.
+    """
+
+    mandate: Literal["text", "nudge", "strict"] = "text"
+    keep_compaction: bool = False
+    record: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What the client is started with.
+
+    Attributes:
+        arguments: behind the client's name.
+        environment: set besides the user's own.
+        files: by name, what the run's folder has to hold.
+    """
+
+    arguments: tuple[str, ...]
+    environment: dict[str, str]
+    files: dict[str, str]
+
+
+def asked(arguments: Sequence[str]) -> Asked:
+    """Read the user's arguments.
+
+    Raises:
+        InputError: a subcommand of the client, which starts no session.
+    """
+    if arguments and arguments[0] in _SUBCOMMANDS:
+        raise InputError(f"run starts a session; for this, type: claude {shlex.join(arguments)}")
+    rest: list[str] = []
+    found: dict[str, str] = {}
+    display = False
+    at = 0
+    while at < len(arguments):
+        word = arguments[at]
+        name, equals, value = word.partition("=")
+        if word == "--":
+            rest += arguments[at:]
+            break
+        if name in ("--settings", "--append-system-prompt"):
+            if not equals:
+                at += 1
+                if at >= len(arguments):
+                    raise InputError(f"{name} needs a value")
+                value = arguments[at]
+            found[name] = value
+        else:
+            display = display or name == "--thinking-display"
+            if name == "--setting-sources":
+                found[name] = value if equals else next(iter(arguments[at + 1 :]), "")
+            rest.append(word)
+        at += 1
+    return Asked(
+        tuple(rest),
+        found.get("--settings"),
+        found.get("--setting-sources"),
+        found.get("--append-system-prompt"),
+        display,
+    )
+
+
+def upstream(layers: Sequence[Mapping[str, Any]], environment: Mapping[str, str]) -> str:
+    """The provider's base URL that the client would use.
+
+    Args:
+        layers: the client's settings, the strongest first.
+        environment: the process's.
+
+    Raises:
+        InputError: the client is set to a provider whose wire the proxy does not speak.
+    """
+
+    def setting(name: str) -> str:
+        for layer in layers:
+            held = layer.get("env")
+            if isinstance(held, Mapping) and isinstance(held.get(name), str):
+                return str(held[name])
+        return environment.get(name, "")
+
+    for name in _ELSEWHERE:
+        if setting(name) not in ("", "0", "false"):
+            raise InputError(f"{name} is set: the proxy speaks Anthropic's own API only; unset it, or run claude plain")
+    return setting("ANTHROPIC_BASE_URL") or DEFAULT_UPSTREAM
+
+
+def compose(
+    user: Asked,
+    wish: Wish,
+    *,
+    address: str,
+    provider: str,
+    folder: str,
+    python: str,
+    given: Mapping[str, Any],
+    status_line: Mapping[str, Any] | None,
+    environment: Mapping[str, str],
+    shows_thinking: bool,
+) -> Start:
+    """What to start the client with.
+
+    Args:
+        user: the user's arguments.
+        wish: how the run is wanted.
+        address: the proxy's address, token and all.
+        provider: the provider's base URL.
+        folder: the run's own folder.
+        python: the interpreter that runs Cutline's own commands.
+        given: the user's `--settings`, decoded.
+        status_line: the status line that the client would show, from whichever settings; None for none.
+        environment: the user's.
+        shows_thinking: the client knows the flag that shows narration blocks' words.
+    """
+    # -P: a module in the user's project must not be taken for one of ours.
+    own = [python, "-P", "-m", "cutline"]
+    loopback = _with_loopback(environment)
+    own_words = {"CUTLINE_RUN": folder, "CUTLINE_RECORD": wish.record}
+    set_ = {"ANTHROPIC_BASE_URL": address, "NO_PROXY": loopback, "no_proxy": loopback, **own_words}
+    if "ENABLE_TOOL_SEARCH" not in environment and urlsplit(provider).hostname == "api.anthropic.com":
+        # Older versions turn tool search off for a base URL that is not the provider's own.
+        set_["ENABLE_TOOL_SEARCH"] = "true"
+    files = {
+        "mcp.json": _dump(
+            {
+                "mcpServers": {
+                    SERVER: {
+                        "command": own[0],
+                        "args": [*own[1:], "mcp"],
+                        "env": own_words,
+                        "alwaysLoad": True,
+                    }
+                }
+            }
+        ),
+        "settings.json": _dump(_settings(given, wish, address, own, status_line)),
+    }
+    if status_line is not None:
+        files["statusline.json"] = _dump(dict(status_line))
+    words = mandate.MANDATE if user.append is None else f"{user.append}\n\n{mandate.MANDATE}"
+    # Each with "=": an option that takes several values would swallow a prompt that follows it.
+    arguments = [
+        f"--settings={folder}/settings.json",
+        f"--mcp-config={folder}/mcp.json",
+        f"--append-system-prompt={words}",
+    ]
+    if shows_thinking and not user.display:
+        arguments.append("--thinking-display=summarized")
+    return Start((*arguments, *user.rest), set_, files)
+
+
+def _settings(
+    given: Mapping[str, Any],
+    wish: Wish,
+    address: str,
+    own: Sequence[str],
+    status_line: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """The user's `--settings` with a run's own put in: hooks are added, permissions too."""
+    merged = json.loads(json.dumps(given))
+    # The user's settings file may set a base URL too, and would win over the environment.
+    merged["env"] = {**_object(merged.get("env")), "ANTHROPIC_BASE_URL": address}
+    permissions = _object(merged.get("permissions"))
+    merged["permissions"] = {**permissions, "allow": [*_list(permissions.get("allow")), *TOOLS]}
+    hooks = _object(merged.get("hooks"))
+    for event, entry in _hooks(wish, address, own):
+        hooks[event] = [*_list(hooks.get(event)), entry]
+    merged["hooks"] = hooks
+    line: dict[str, Any] = {"type": "command", "command": shlex.join([*own, "status", "--line"])}
+    if status_line is not None and "padding" in status_line:
+        line["padding"] = status_line["padding"]
+    merged["statusLine"] = line
+    return dict(merged)
+
+
+def _hooks(wish: Wish, address: str, own: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
+    def asking(name: str) -> dict[str, Any]:
+        return {"type": "http", "url": f"{address}/cutline/hook/{name}", "timeout": 5}
+
+    found: list[tuple[str, dict[str, Any]]] = []
+    if wish.mandate != "text":
+        found.append(("PreToolUse", {"hooks": [asking("before-call")]}))
+    if not wish.keep_compaction:
+        found += [
+            ("PreCompact", {"matcher": "auto", "hooks": [asking("before-compaction")]}),
+            ("PostToolUse", {"hooks": [asking("after-call")]}),
+            ("UserPromptSubmit", {"hooks": [asking("after-call")]}),
+        ]
+    after = {"type": "command", "command": shlex.join([*own, "hook", "compacted"]), "timeout": 10}
+    found.append(("SessionStart", {"matcher": "compact", "hooks": [after]}))  # it takes no address, only a command
+    return found
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _with_loopback(environment: Mapping[str, str]) -> str:
+    """The hosts that are asked without the user's own proxy, ours among them."""
+    before = environment.get("NO_PROXY") or environment.get("no_proxy") or ""
+    names = [part.strip() for part in before.split(",") if part.strip()]
+    return ",".join([*names, *(name for name in ("127.0.0.1", "localhost") if name not in names)])
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=1)

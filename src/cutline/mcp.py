@@ -1,0 +1,287 @@
+"""The tools that an agent is given: micro_handoff, recall and say, on the official MCP package over stdio.
+
+Law: what is answered is decided in checkpoint, risks and recall; here it is only asked for and passed on. Tool
+output is data: nothing of a recalled result is interpreted. Nothing is printed to standard output but MCP.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from . import checkpoint, events, mandate, notice, project, recall, record, risks
+from .blocks import Event, Said, address
+from .checkpoint import Document, Stamp
+from .errors import CutlineError, InputError, Unreadable
+from .recall import ADDRESS, Recalled, SessionFiles, Source
+from .sessions.claude_code import open_session, sessions
+from .specifics import value_of
+from .wire import anthropic as wire
+
+PAGE = 400_000
+"""Characters of a result that come back at once; the client is told to take 500,000 (docs/claude-code.md)."""
+_LISTED = 20
+_TRIES, _PAUSE_S, _LATEST = 20, 0.05, 5  # how long the record is waited for, and in how many sessions one looks
+_PREFIX = "mcp__cutline__"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a tool answers.
+
+    Attributes:
+        texts: text parts, in order.
+        images: (media type, base64) of images that belong to a recalled result.
+        error: the call is to be shown as failed.
+    """
+
+    texts: tuple[str, ...]
+    images: tuple[tuple[str, str], ...] = ()
+    error: bool = False
+
+
+@dataclass(slots=True)
+class Tools:
+    """The three tools for one client.
+
+    Attributes:
+        directory: the working directory.
+        scope: the project that recall is scoped to.
+        record: the durable record; None where recording is off.
+        session: the client's id of its session; "" where it names none.
+        handed_back: risks were handed back since the last stored checkpoint: the next one is stored.
+    """
+
+    directory: Path
+    scope: str
+    record: record.Record | None
+    session: str
+    handed_back: bool = field(default=False)
+
+    def call(self, name: str, arguments: Mapping[str, Any], call_id: str) -> Reply:
+        """Answer a call.
+
+        Args:
+            name: the tool's name, without a client's prefix.
+            arguments: its arguments.
+            call_id: the provider's id of the call; "" where the client did not pass it on.
+        """
+        if name == "say":
+            return _say(arguments)
+        if name == "recall":
+            return self._recall(arguments)
+        if name == "micro_handoff":
+            return self._checkpoint(arguments, call_id)
+        return Reply((f"no tool {name}; there are micro_handoff, recall and say",), error=True)
+
+    # ------------------------------------------------------------------------------------------ recall
+
+    def sources(self) -> list[Source]:
+        """Where calls are looked for: the record, then the session files of this directory."""
+        found: list[Source] = [SessionFiles(self.directory)]
+        if self.record is not None:
+            found.insert(0, recall.RecordedCalls(self.record, self.scope))
+        return found
+
+    def _recall(self, arguments: Mapping[str, Any]) -> Reply:
+        what, offset = arguments.get("what"), arguments.get("offset", 0)
+        if not isinstance(what, str) or not what.strip():
+            return Reply(("what: an address of 16 hex digits, or words to search for",), error=True)
+        if not isinstance(offset, int) or isinstance(offset, bool) or offset < 0:
+            return Reply(("offset: a whole number of characters from 0",), error=True)
+        what = what.strip()
+        if not ADDRESS.match(what):
+            return self._search(what.split())
+        hit = recall.by_address(self.sources(), what)
+        if hit is None:
+            return Reply((f"nothing at the address {what} in this project; recall words to search",), error=True)
+        return _shown(hit, what, offset, self.directory)
+
+    def _search(self, words: Sequence[str]) -> Reply:
+        hits = recall.by_words(self.sources(), words, _LISTED)
+        if not hits:
+            return Reply((f"no call in this project holds all of: {' '.join(words)}",), error=True)
+        lines = [f"{notice.line(hit.call)}{_dated(hit)}" for hit in hits]
+        more = f" (the first {_LISTED}; more words narrow it)" if len(hits) == _LISTED else ""
+        return Reply(("\n".join([f"calls with these words, newest first{more}:", *lines]),))
+
+    # -------------------------------------------------------------------------------------- checkpoint
+
+    def _checkpoint(self, arguments: Mapping[str, Any], call_id: str) -> Reply:
+        document = checkpoint.read(arguments)
+        if isinstance(document, str):
+            return Reply((document,), error=True)
+        found = self._risks(document, call_id)
+        if found and not self.handed_back:
+            self.handed_back = True
+            return Reply((checkpoint.at_risk(found.lines),), error=True)
+        self.handed_back = False
+        stamp = project.stamp(self.directory)
+        unproven = found.unproven if found else ()
+        self._store(arguments, call_id, stamp, unproven)
+        return Reply((checkpoint.reply(document, stamp, unproven),))
+
+    def _risks(self, document: Document, call_id: str) -> risks.Risks | None:
+        """What is at risk with this document; None where nothing is, or the history is not to be had."""
+        whole = self._history(call_id)
+        if whole is None:
+            return None
+        begin = max(
+            (n + 1 for n, event in enumerate(whole) if not isinstance(event, Said) and _is_checkpoint(event.name)),
+            default=0,
+        )
+        found = risks.find(whole[begin:], whole, document)
+        return found if found.lines else None
+
+    def _history(self, call_id: str) -> list[Event] | None:
+        """Words and calls of this session up to and with the message that makes the call, without the call itself."""
+        if self.record is not None and call_id:
+            told = self._recorded(call_id)
+            if told is not None:
+                return told
+        for file in sessions(self.directory):
+            if file.id == self.session:
+                try:
+                    told = events.events(wire.read(open_session(file.path).history.body))
+                except CutlineError:
+                    return None
+                return _before(told)
+        return None
+
+    def _recorded(self, call_id: str) -> list[Event] | None:
+        """The same from the record; the proxy writes it while the client already calls, so it is waited for."""
+        assert self.record is not None
+        for _ in range(_TRIES):
+            # By the call, not by the session: the client goes on under another id after a /clear.
+            latest = sorted(self.record.sessions(self.scope), key=lambda row: row.last, reverse=True)
+            for row in latest[:_LATEST]:
+                held = self.record.history(row.session, row.agent)
+                if held is not None and call_id.encode() in held.answer:
+                    try:
+                        return _before(events.events(wire.read(_with_answer(held.body, held.answer))))
+                    except Unreadable:
+                        return None
+            time.sleep(_PAUSE_S)
+        return None
+
+    def _store(self, arguments: Mapping[str, Any], call_id: str, stamp: Stamp, unproven: Sequence[str]) -> None:
+        if self.record is None:
+            return
+        text = json.dumps(arguments, ensure_ascii=False)
+        where = address(call_id, _PREFIX + "micro_handoff", text.encode("utf-8", "surrogatepass")) if call_id else ""
+        told, flags = json.dumps(stamp.as_json()), json.dumps({"unproven": list(unproven)})
+        self.record.put_document(record.Document(self.session, self.scope, stamp.at, where, text, told, flags))
+
+
+def _say(arguments: Mapping[str, Any]) -> Reply:
+    text = arguments.get("text")
+    if not isinstance(text, str) or not text.strip():
+        return Reply(("text: the words to say",), error=True)
+    return Reply(("said",))
+
+
+def _shown(hit: Recalled, wanted: str, offset: int, directory: Path) -> Reply:
+    """A call's head line, its arguments, and its result exactly as it was."""
+    call = hit.call
+    result = call.result if call.result is not None else ""
+    facts = [
+        f"session {hit.session[:8]}" if hit.session else "",
+        recall.when(hit.at),
+        "never answered" if call.result is None else "an error" if call.error else "",
+        recall.staleness(hit, directory),
+        f"found behind the pointer at {wanted}" if wanted != call.address else "",
+    ]
+    part = result[offset : offset + PAGE]
+    if offset or len(part) < len(result):
+        end = offset + len(part)
+        rest = f"; go on with offset {end}" if end < len(result) else ""
+        facts.append(f"characters {offset:,} to {end:,} of {len(result):,}{rest}")
+    head = f"{call.address} {call.name} {call.arguments.decode('utf-8', 'replace')}"
+    told = "; ".join(fact for fact in facts if fact)
+    return Reply((f"{head}\n{told}\nThe result, exactly as it was:", part), _images(hit) if not offset else ())
+
+
+def _images(hit: Recalled) -> tuple[tuple[str, str], ...]:
+    content = value_of(hit.content) if hit.content.startswith(b"[") else None
+    found = []
+    for block in content if isinstance(content, list) else []:
+        source = block.get("source") if isinstance(block, dict) and block.get("type") == "image" else None
+        if isinstance(source, dict) and source.get("type") == "base64":
+            found.append((str(source.get("media_type")), str(source.get("data"))))
+    return tuple(found)
+
+
+def _dated(hit: Recalled) -> str:
+    return f" ({recall.when(hit.at)})" if hit.at is not None else ""
+
+
+def _is_checkpoint(name: str) -> bool:
+    return name.endswith("micro_handoff")
+
+
+def _with_answer(body: bytes, answer: bytes) -> bytes:
+    """A body with the answer put behind its last message."""
+    request = wire.read(body)
+    end = request.messages[-1].end
+    return body[:end] + b',{"role":"assistant","content":' + answer + b"}" + body[end:]
+
+
+def _before(told: list[Event]) -> list[Event]:
+    """Events up to the checkpoint call in flight: the last one, which has no result yet."""
+    for number in range(len(told) - 1, -1, -1):
+        event = told[number]
+        if not isinstance(event, Said) and _is_checkpoint(event.name) and event.result is None:
+            return told[:number] + [one for one in told[number + 1 :] if isinstance(one, Said)]
+    return told
+
+
+# ---------------------------------------------------------------------------------------------- the server
+
+
+def serve(tools: Tools) -> None:
+    """Serve over standard input and output until the client closes them."""
+    import anyio
+    from mcp import types
+    from mcp.server.lowlevel import Server
+    from mcp.server.stdio import stdio_server
+
+    async def on_list(_: Any, __: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[types.Tool.model_validate(_listed(tool)) for tool in mandate.TOOLS])
+
+    async def on_call(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        meta = params.meta if isinstance(params.meta, dict) else {}
+        call_id = str(meta.get("claudecode/toolUseId") or "")
+        reply = await anyio.to_thread.run_sync(_answer, tools, params.name, params.arguments or {}, call_id)
+        content: list[Any] = [types.TextContent(type="text", text=text) for text in reply.texts]
+        content += [types.ImageContent(type="image", data=data, mime_type=kind) for kind, data in reply.images]
+        return types.CallToolResult(content=content, is_error=reply.error)
+
+    async def run() -> None:
+        server: Any = Server("cutline", version=str(mandate.VERSION), on_list_tools=on_list, on_call_tool=on_call)
+        async with stdio_server() as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+
+    anyio.run(run)
+
+
+def _answer(tools: Tools, name: str, arguments: Mapping[str, Any], call_id: str) -> Reply:
+    """A tool's answer; a fault of ours is told in one line and never ends the server."""
+    try:
+        return tools.call(name, arguments, call_id)
+    except InputError as error:
+        return Reply((f"cutline: {error}",), error=True)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return Reply((f"cutline: {where}{(error.strerror or str(error)).lower()}",), error=True)
+
+
+def _listed(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """A tool as it is listed, with the size that the client is asked to let through (docs/claude-code.md)."""
+    held = dict(tool)
+    if held["name"] == "recall":
+        held["_meta"] = {"anthropic/maxResultSizeChars": 500_000}
+    return held

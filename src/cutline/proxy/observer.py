@@ -1,0 +1,191 @@
+"""What is done with a request after its last byte: read the answer, count, record, prove again, tell the status.
+
+Law: one thread behind the proxy; nothing in here delays or changes a request, and a fault is kept as one line.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .. import events
+from ..errors import Unreadable
+from ..record import Exchange, Stop, Writer
+from ..wire import anthropic as wire
+from . import hooks, plan, state, tap
+from .app import Passed
+from .hooks import Fullness, Mandate
+from .ledger import Account, usage
+from .plan import Verdict
+
+_ANSWER_S = 1.5  # a hook may come before its answer was read
+_AGAIN_S = 20.0  # how often a growing history is proven whole, and its narration judged
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a run works.
+
+    Attributes:
+        client: the client's name.
+        project: what recall is scoped to.
+        folder: the run's own folder, for its status; None where there is none.
+        mandate: how the mandate is held.
+    """
+
+    client: str
+    project: str
+    folder: Path | None
+    mandate: Mandate = "text"
+
+
+class Observer:
+    """Follows a proxy.
+
+    Args:
+        place: where the run works.
+        writer: the record's writer; None where recording is off.
+        clock: seconds since the epoch.
+    """
+
+    def __init__(self, place: Place, writer: Writer | None, clock: Callable[[], float] = time.time) -> None:
+        self.accounts: dict[str, Account] = {}
+        self.faults: list[str] = []
+        self._place = place
+        self._writer = writer
+        self._clock = clock
+        self._queue: queue.SimpleQueue[Passed | None] = queue.SimpleQueue()
+        self._judged: dict[str, float] = {}
+        self._channels: dict[str, events.Channels] = {}
+        self._full: dict[str, Fullness] = {}
+        self._answered = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="cutline-observer", daemon=True)
+        self._thread.start()
+
+    def passed(self, passed: Passed) -> None:
+        """Note a request; returns at once."""
+        self._queue.put(passed)
+
+    def close(self, timeout: float = 10.0) -> None:
+        """Work off what is queued, and end."""
+        self._queue.put(None)
+        self._thread.join(timeout)
+
+    def hook(self, name: str, payload: dict[str, Any]) -> dict[str, Any]:
+        """Answer one of the client's hooks; may wait a moment for the answer that it is about."""
+        session = str(payload.get("session_id") or "")
+        if name == "before-call":
+            return hooks.before_call(payload, self._answer(session, payload), self._place.mandate)
+        full = self._full.setdefault(session, Fullness())
+        if name == "before-compaction":
+            return hooks.before_compaction(payload, full)
+        return hooks.after_call(payload, full) if name == "after-call" else {}
+
+    def _answer(self, session: str, payload: dict[str, Any]) -> list[dict[str, Any]]:
+        """The content of the answer that makes the hook's call; empty where it was not seen in time."""
+        wanted = payload.get("tool_use_id")
+
+        def seen() -> list[dict[str, Any]]:
+            account = self.accounts.get(session)
+            content = account.last_answer if account else []
+            return content if any(block.get("id") == wanted for block in content) else []
+
+        with self._answered:
+            self._answered.wait_for(lambda: bool(seen()), _ANSWER_S)
+        return seen()
+
+    def _run(self) -> None:
+        while (passed := self._queue.get()) is not None:
+            try:
+                self._note(passed)
+            except Exception as error:  # the run goes on without this request's figures
+                self._fault(f"{type(error).__name__}: {error}")
+
+    def _note(self, passed: Passed) -> None:
+        sent = passed.sent
+        answer = tap.read(passed.answer, passed.content_type, passed.encoding)
+        account = self.accounts.setdefault(sent.session, Account(sent.session))
+        account.add(sent, answer, passed.status)
+        with self._answered:
+            self._answered.notify_all()
+        if sent.kind == "turn" and not sent.agent:
+            used = usage(answer.usage)
+            full = self._full.setdefault(sent.session, Fullness())
+            if answer.complete:
+                full.request(used.total_input + used.output, sent.seam)
+            elif passed.status in (400, 413):
+                full.overflowed = True
+        if passed.refused:
+            told = _told(passed)
+            account.refusals.append(told)
+            if self._writer is not None and passed.verdict is not None and sent.kind == "turn":
+                self._writer.submit(Stop(sent.session, passed.seam, passed.verdict, told, passed.at))
+        if self._writer is not None and sent.kind != "count" and sent.kind != "other":
+            content = json.dumps(answer.content, ensure_ascii=False).encode("utf-8", "surrogatepass")
+            self._writer.submit(
+                Exchange(
+                    session=sent.session,
+                    agent=sent.agent,
+                    client=self._place.client,
+                    project=self._place.project,
+                    at=passed.at,
+                    body=sent.whole,
+                    sent=len(sent.body),
+                    seam=sent.seam,
+                    status=passed.status,
+                    answer=content if answer.content else b"",
+                    usage=dict(answer.usage),
+                    kind=sent.kind,
+                )
+            )
+        self._tell(sent.session)
+        if self._queue.empty():
+            self._look_again(passed, account)
+
+    def _look_again(self, passed: Passed, account: Account) -> None:
+        """Prove a grown history whole, and judge its narration: dear, so now and then and only when nothing waits."""
+        sent, now = passed.sent, self._clock()
+        if sent.kind != "turn" or sent.agent or now - self._judged.get(sent.session, 0.0) < _AGAIN_S:
+            return
+        self._judged[sent.session] = now
+        if sent.changed:
+            fault = plan.prove(sent.whole, sent.body, late=passed.verdict == "late")
+            if fault:
+                account.faults.append(fault)
+        try:
+            self._channels[sent.session] = events.channels(wire.read(sent.whole))
+        except Unreadable:
+            return
+        self._tell(sent.session)
+
+    def _tell(self, session: str) -> None:
+        if self._place.folder is not None:
+            faults = [*self.faults, *([self._writer.fault] if self._writer and self._writer.fault else [])]
+            told = state.of(self.accounts[session], self._channels.get(session), faults, self._clock())
+            state.write(self._place.folder, told)
+
+    def _fault(self, text: str) -> None:
+        if text not in self.faults:
+            self.faults.append(text)
+
+
+def _told(passed: Passed) -> str:
+    """A refusal in one line: what the provider said, and what was done."""
+    try:
+        value = json.loads(passed.refused)
+        said = str(value["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        said = passed.refused
+    done: dict[Verdict | None, str] = {
+        "late": "the cut without the tail's thinking was accepted",
+        "original": "the original was accepted, and cutting stopped at this seam",
+        None: "so was the original: the cut was not at fault",
+    }
+    told = " ".join(said.split())[:300]
+    return f"rule 5: the provider refused the cut at {passed.seam} ({told}); {done[passed.verdict]}"

@@ -1,0 +1,248 @@
+"""Recall: a call with its result, exactly as it was, from the record or from the client's session files.
+
+Law: reading only, scoped to one project. The record is asked first, because it holds what no session file does
+(requests of a session that was cleared, or made elsewhere); the session files always, because recording can be off.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from . import events, spans
+from .blocks import ToolCall
+from .errors import InputError
+from .record import Record, Recorded
+from .sessions.claude_code import open_session, sessions
+from .specifics import value_of
+from .wire import anthropic as wire
+
+ADDRESS = re.compile(r"[0-9a-f]{16}\Z")
+_FILE_KEYS = ("file_path", "notebook_path", "filePath", "absolute_path")
+_NUMBERED = re.compile(r"\s*(\d+)(?:\t|→)(.*)\Z", re.S)
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """A call that was found.
+
+    Attributes:
+        call: the call with its result.
+        session: the client's id of its session; "" where it gave none.
+        at: when it was first seen with its result, seconds since the epoch; None where that is not known.
+        message: index of its message in that history.
+        content: the raw JSON of the result's content; b"" where there is none.
+    """
+
+    call: ToolCall
+    session: str
+    at: float | None
+    message: int
+    content: bytes
+
+
+class Source(Protocol):
+    """Where calls are looked for. Each list is ordered newest first."""
+
+    def calls(self, address: str) -> list[Recalled]:
+        """Every place of an address."""
+
+    def search(self, words: Sequence[str], limit: int) -> list[Recalled]:
+        """Calls whose arguments or result hold all the words, in any case of letters."""
+
+
+class SessionFiles:
+    """The session files of one working directory, the newest first.
+
+    Args:
+        directory: the working directory.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def calls(self, address: str) -> list[Recalled]:
+        """Every place of an address in the newest session that has it."""
+        for found in self._histories():
+            hits = [one for one in found if one.call.address == address]
+            if hits:
+                return hits[::-1]
+        return []
+
+    def search(self, words: Sequence[str], limit: int) -> list[Recalled]:
+        """Calls that hold all words, from the newest sessions on, until there are enough."""
+        hits: list[Recalled] = []
+        for found in self._histories():
+            hits += [one for one in reversed(found) if holds(one.call, words)]
+            if len(hits) >= limit:
+                break
+        return hits[:limit]
+
+    def _histories(self) -> Iterator[list[Recalled]]:
+        for file in sessions(self._directory):
+            try:
+                session = open_session(file.path)
+                yield list(of_request(wire.read(session.history.body), session.id))
+            except InputError:
+                continue
+
+
+class RecordedCalls:
+    """The record's calls within one project.
+
+    Args:
+        record: an open record.
+        scope: the project's path; None for every project.
+    """
+
+    def __init__(self, record: Record, scope: str | None) -> None:
+        self._record = record
+        self._scope = scope
+
+    def calls(self, address: str) -> list[Recalled]:
+        """Every place of an address."""
+        return [_recorded(hit) for hit in self._record.calls(self._scope, address)]
+
+    def search(self, words: Sequence[str], limit: int) -> list[Recalled]:
+        """Calls that hold all words."""
+        return [_recorded(hit) for hit in self._record.search(self._scope, words, limit)]
+
+
+def _recorded(hit: Recorded) -> Recalled:
+    return Recalled(hit.found.call, hit.session, hit.at, hit.found.message, hit.content)
+
+
+def of_request(request: wire.Request, session: str, at: float | None = None) -> Iterator[Recalled]:
+    """Every call of a history, in its order."""
+    for found in events.calls(request):
+        content = b""
+        if found.result is not None:
+            block = request.messages[found.result[0]].blocks[found.result[1]]
+            content = wire.member(request, block, "content") or b""
+        yield Recalled(found.call, session, at, found.message, content)
+
+
+def holds(call: ToolCall, words: Sequence[str]) -> bool:
+    """Whether a call's arguments and result together hold all words."""
+    text = (call.arguments.decode("utf-8", "replace") + "\n" + (call.result or "")).lower()
+    return all(word.lower() in text for word in words)
+
+
+def by_address(sources: Sequence[Source], address: str) -> Recalled | None:
+    """The newest place of an address; a result that only points back to an earlier one comes with that one's content.
+
+    Args:
+        sources: asked in their order, until one knows the address.
+        address: 16 hex digits.
+    """
+    for source in sources:
+        hits = source.calls(address)
+        if hits:
+            return _behind_a_stub(source, hits[0])
+    return None
+
+
+def by_words(sources: Sequence[Source], words: Sequence[str], limit: int) -> list[Recalled]:
+    """Calls that hold all words, each address once, newest first within each source."""
+    found: dict[str, Recalled] = {}
+    for source in sources:
+        for hit in source.search(words, limit):
+            found.setdefault(hit.call.address, hit)
+    return list(found.values())[:limit]
+
+
+def _behind_a_stub(source: Source, hit: Recalled) -> Recalled:
+    """The full result that a client's "unchanged since your last read" points back to (docs/wire.md, 12)."""
+    if not (hit.call.result or "").startswith(wire.STUBS):
+        return hit
+    target = _path_of(hit.call)
+    if not target:
+        return hit
+    same = (hit.call.name, spans.canonical(hit.call.arguments))
+    for other in source.search([target], 200):
+        if (other.call.name, spans.canonical(other.call.arguments)) != same or other.call.error:
+            continue
+        if other.call.result and not other.call.result.startswith(wire.STUBS):
+            return other
+    return hit
+
+
+def _arguments(call: ToolCall) -> dict[str, Any]:
+    value = value_of(call.arguments)
+    return value if isinstance(value, dict) else {}
+
+
+def _path_of(call: ToolCall) -> str:
+    held = _arguments(call)
+    return next((held[key] for key in _FILE_KEYS if isinstance(held.get(key), str)), "")
+
+
+def staleness(hit: Recalled, directory: Path) -> str:
+    """How far a read file's result still holds: "" for calls that read no file.
+
+    Numbered lines, as clients print them, are compared with the file as it is; for anything else the time of the
+    file's last change decides.
+
+    Args:
+        hit: the call.
+        directory: what relative paths are relative to.
+    """
+    call = hit.call
+    path = _path_of(call)
+    if not path or call.result is None or call.error or "ead" not in call.name:
+        return ""
+    file = directory / path
+    try:
+        changed = file.stat().st_mtime
+        text = file.read_bytes().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return f"{path} is gone by now"
+    except OSError as error:
+        return f"{path} can't be read now: {(error.strerror or str(error)).lower()}"
+    shown = _numbered(call.result)
+    if shown:
+        lines = text.splitlines()
+        differ = [number for number, line in shown if number > len(lines) or lines[number - 1] != line]
+        if not differ:
+            return f"{path} still has these lines"
+        return f"{path} changed since: {_ranges(differ)} differ now"
+    if hit.at is not None and changed > hit.at:
+        return f"{path} changed since ({datetime.fromtimestamp(changed, UTC):%Y-%m-%d %H:%M} UTC)"
+    return f"{path} not changed since" if hit.at is not None else ""
+
+
+def _numbered(result: str) -> list[tuple[int, str]]:
+    """The numbered lines of a result, or nothing where it is not made of them."""
+    found = []
+    for line in result.split("\n"):
+        match = _NUMBERED.match(line)
+        if match is None:
+            break  # what a client puts behind the file's lines
+        found.append((int(match[1]), match[2].removesuffix("\r")))
+    return found
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Line numbers as ranges: "line 3", "lines 3-5, 9"."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    told = [str(a) if a == b else f"{a}-{b}" for a, b in runs[:4]] + (["…"] if len(runs) > 4 else [])
+    return f"line{'' if len(numbers) == 1 else 's'} {', '.join(told)}"
+
+
+def when(at: float | None, now: float | None = None) -> str:
+    """A time and how long ago it was: "2026-12-02 09:14 UTC, 3 min ago"; "" where it is not known."""
+    if at is None:
+        return ""
+    past = max(0.0, (time.time() if now is None else now) - at)
+    ago = f"{past:.0f} s" if past < 90 else f"{past / 60:.0f} min" if past < 5400 else f"{past / 3600:.0f} h"
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC, {ago} ago"

@@ -1,0 +1,139 @@
+"""The index of completed calls: every place of an address, and words in arguments and results.
+
+Law: the index only finds; what is handed out is read from the recorded bytes again, and a search compares the
+exact text of each candidate.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from .. import spans
+from ..blocks import Block, ToolCall
+from ..events import Found
+from ..wire import anthropic as wire
+from ..wire.anthropic import Request
+from . import packing
+from .values import Recorded, text
+
+_TRIGRAMS = 64
+"""So many of a word's trigrams are looked up; the exact comparison does the rest."""
+
+_PLACES = """
+    SELECT s.session, s.agent, s.client, s.project, r.at, r.id, p.message, p.block, a.depth, p.answer_block,
+        n.message, a.message
+    FROM place p JOIN session s ON s.id = p.session JOIN request r ON r.id = p.request
+        JOIN node n ON n.id = p.node JOIN node a ON a.id = p.answer"""
+
+
+class New:
+    """What is new in a history: its completed calls, read before the transaction in which they are stored.
+
+    Args:
+        request: the history.
+        first: calls whose result stands in an earlier message are known.
+    """
+
+    def __init__(self, request: Request, first: int) -> None:
+        self.calls: list[tuple[bytes, ToolCall, tuple[int, int], tuple[int, int]]] = []
+        for made, answer in wire.pairs(request.messages)[0].items():
+            if answer[0] < first:
+                continue
+            block = request.messages[made[0]].blocks[made[1]]
+            answered = request.messages[answer[0]].blocks[answer[1]]
+            call = wire.call(request, block, made[0], answered)
+            key = packing.digest(call.address.encode() + _content(request, answered))[:16]
+            self.calls.append((key, call, made, answer))
+
+    def store(self, connection: sqlite3.Connection, session: int, request: int, nodes: Sequence[int]) -> None:
+        """Put the calls into the index; `nodes` are the ids of the history's nodes, in order."""
+        for key, call, made, answer in self.calls:
+            row = connection.execute("SELECT id FROM call WHERE key = ?", (key,)).fetchone()
+            if row is None:
+                values = (key, call.address, text(call.name))
+                id = connection.execute("INSERT INTO call (key, address, tool) VALUES (?, ?, ?)", values).lastrowid
+                connection.execute("INSERT INTO search (rowid, text) VALUES (?, ?)", (id, haystack(call)))
+            else:
+                id = row[0]
+            place = (id, session, *made, nodes[made[0]], nodes[answer[0]], answer[1], request)
+            connection.execute("INSERT OR IGNORE INTO place VALUES (?, ?, ?, ?, ?, ?, ?, ?)", place)
+
+
+def at_address(connection: sqlite3.Connection, project: str | None, address: str) -> list[Recorded]:
+    """Every place of an address, newest first."""
+    rows = connection.execute(
+        f"{_PLACES} JOIN call c ON c.id = p.call WHERE c.address = ? AND (? IS NULL OR s.project = ?)"
+        " ORDER BY r.id DESC, p.message DESC, p.block DESC",
+        (address, project, project),
+    ).fetchall()
+    return [_read(connection, row) for row in rows]
+
+
+def with_words(connection: sqlite3.Connection, project: str | None, words: Sequence[str], most: int) -> list[Recorded]:
+    """Calls whose arguments or result hold all words, newest first, each at its newest place."""
+    wanted = [folded for word in words if (folded := fold(word.strip()))]
+    found: list[Recorded] = []
+    for id in _candidates(connection, wanted):
+        if len(found) >= most:
+            break
+        row = connection.execute(
+            f"{_PLACES} WHERE p.call = ? AND (? IS NULL OR s.project = ?) ORDER BY r.id DESC LIMIT 1",
+            (id, project, project),
+        ).fetchone()
+        if row:
+            recorded = _read(connection, row)
+            hay = haystack(recorded.found.call)
+            if all(word in hay for word in wanted):
+                found.append(recorded)
+    return found
+
+
+def fold(words: str) -> str:
+    """Words as they are compared: without case; lone surrogates and NUL, which SQLite can't hold, are one sign."""
+    folded = words.casefold().replace("\0", "\ufffd")
+    return folded if folded.isascii() else folded.encode("utf-8", "replace").decode("utf-8")
+
+
+def haystack(call: ToolCall) -> str:
+    """What a search looks through: the keys and values of the arguments, decoded, and the result's text."""
+    parts: list[str] = []
+    stack = [spans.decode(call.arguments)]
+    while stack:
+        value: Any = stack.pop()
+        if isinstance(value, dict):
+            stack.extend(item for pair in reversed(value.items()) for item in reversed(pair))
+        elif isinstance(value, list):
+            stack.extend(reversed(value))
+        else:
+            parts.append(value if isinstance(value, str) else str(value).lower())
+    return fold("\n".join([*parts, call.result or ""]))
+
+
+def _candidates(connection: sqlite3.Connection, words: Sequence[str]) -> Iterator[int]:
+    """Ids of calls that may hold all words, newest first."""
+    trigrams = dict.fromkeys(word[at : at + 3] for word in words for at in range(min(len(word) - 2, _TRIGRAMS)))
+    if trigrams:
+        query = " AND ".join('"' + trigram.replace('"', '""') + '"' for trigram in trigrams)
+        rows = connection.execute("SELECT rowid FROM search WHERE search MATCH ? ORDER BY rowid DESC", (query,))
+    else:
+        rows = connection.execute("SELECT id FROM call ORDER BY id DESC")
+    return (row[0] for row in rows)
+
+
+def _content(request: Request, answer: Block) -> bytes:
+    return wire.member(request, answer, "content") or b""
+
+
+def _read(connection: sqlite3.Connection, row: tuple[Any, ...]) -> Recorded:
+    """The call at a place, out of the one or two messages that hold it and its result."""
+    session, agent, client, project, at, id, message, block, answer, answer_block, made_in, answered_in = row
+    literals = [packing.get(connection, made_in)]
+    if answer != message:
+        literals.append(packing.get(connection, answered_in))
+    request = wire.read(b'{"messages":[%s]}' % b",".join(literals))
+    made, answered = request.messages[0].blocks[block], request.messages[-1].blocks[answer_block]
+    call = wire.call(request, made, message, answered)
+    found = Found(call, message, block, (answer, answer_block))
+    return Recorded(session, agent, client, project, at, id, found, _content(request, answered))
