@@ -58,6 +58,7 @@ REFUSAL = "The user doesn't want to proceed with this tool use. The user said: n
 STUBS = (
     "File unchanged since last read. The content from the earlier Read tool_result is still current.",
     "Wasted call — file unchanged since your last Read. Refer to that earlier tool_result instead.",
+    "Already fetched https://a.example/ with the same prompt 40s ago in this conversation (tool call toolu_1). …",
 )
 
 WORDS = st.sampled_from(

@@ -19,6 +19,7 @@ WRITERS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
 STUBS = (
     "Wasted call — file unchanged since your last Read",
     "File unchanged since last read. The content from the earlier Read tool_result",
+    "Already fetched http",
 )
 
 

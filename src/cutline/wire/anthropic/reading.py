@@ -63,10 +63,11 @@ REFUSALS = (
     "The user doesn't want to take this action right now",
     "[Request interrupted by user",
 )
-# Claude Code's answers to a repeated read: they point back to a result that a cut may have removed.
+# Claude Code's answers to a repeated read or fetch: they point back to a result that a cut may have removed.
 STUBS = (
     "Wasted call — file unchanged since your last Read",
     "File unchanged since last read. The content from the earlier Read tool_result",
+    "Already fetched http",  # a repeated WebFetch, from 2.1.332 on
 )
 # As they stand in a view, and as they come out of JSON escapes.
 _STUBS_VIEW = (*(text.encode().decode("latin-1") for text in STUBS), *STUBS)
