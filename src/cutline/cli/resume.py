@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ..errors import InputError, NothingToCut
+from ..launch import terminal
 from ..sessions.claude_code import Session
 from ..sessions.claude_code.cutting import execute, prospect
 from . import paint
@@ -41,7 +41,7 @@ def command(what: str | None, force: bool, client_arguments: tuple[str, ...], at
         raise InputError("claude: not found on PATH; install Claude Code (npm install -g @anthropic-ai/claude-code)")
     id_ = _copy_of(source, at, force)
     folder = Path(source.cwd) if source.cwd and Path(source.cwd).is_dir() else Path.cwd()
-    return subprocess.run([client, "--resume", id_, *client_arguments], cwd=folder, check=False).returncode
+    return terminal.run([client, "--resume", id_, *client_arguments], os.environ, folder)
 
 
 def _copy_of(session: Session, at: Any, force: bool) -> str:

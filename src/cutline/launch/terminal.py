@@ -7,12 +7,18 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 
-def run(command: Sequence[str], environment: Mapping[str, str]) -> int:
+def run(command: Sequence[str], environment: Mapping[str, str], directory: Path | None = None) -> int:
     """Run a command on this terminal and wait for its end.
+
+    Args:
+        command: what to run.
+        environment: the whole of it.
+        directory: where; None for here.
 
     Returns:
         Its exit code; 128 and the signal's number where a signal ended it.
@@ -20,7 +26,7 @@ def run(command: Sequence[str], environment: Mapping[str, str]) -> int:
     Raises:
         OSError: it can't be started.
     """
-    child = subprocess.Popen(command, env=dict(environment))
+    child = subprocess.Popen(command, env=dict(environment), cwd=directory)
     before = {number: signal.signal(number, handler) for number, handler in _handlers(child).items()}
     try:
         code = _wait(child)
