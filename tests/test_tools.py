@@ -104,7 +104,7 @@ class TestRecall:
         [
             ("one\ntwo\nthree\n", "still has these lines"),
             ("one\nTWO\nthree\n", "changed since: line 2 differ"),
-            ("one\n", "changed since: lines 2-3 differ"),
+            ("one", "changed since: lines 2-3 differ"),
             (None, "is gone by now"),
         ],
     )

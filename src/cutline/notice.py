@@ -148,8 +148,14 @@ def _trace(calls: Sequence[Handle], unit: Callable[[Handle], Unit], budget: int,
 
 def line(call: ToolCall) -> str:
     """One line of the trace: address, tool, target, outcome."""
-    what = _short(narration.target(call.name, call.arguments), _TARGET)
+    what = _aim(narration.target(call.name, call.arguments))
     return f"{call.address} {call.name}{' ' if what else ''}{what} → {outcome(call)}"
+
+
+def _aim(target: str) -> str:
+    """A target in few words; of a long path the end, which names the file."""
+    path = target if "/" in target and not re.search(r"\s", target) and not _CONTROL.search(target) else ""
+    return f"…{path[1 - _TARGET :]}" if len(path) > _TARGET else _short(target, _TARGET)
 
 
 def outcome(call: ToolCall) -> str:

@@ -206,7 +206,9 @@ def staleness(hit: Recalled, directory: Path) -> str:
         return f"{path} can't be read now: {(error.strerror or str(error)).lower()}"
     shown = _numbered(call.result)
     if shown:
-        lines = text.splitlines()
+        lines = [
+            line.removesuffix("\r") for line in text.split("\n")
+        ]  # a client numbers what follows the last break too
         differ = [number for number, line in shown if number > len(lines) or lines[number - 1] != line]
         if not differ:
             return f"{path} still has these lines"

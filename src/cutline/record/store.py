@@ -94,8 +94,12 @@ class Record:
         self._connection: sqlite3.Connection | None = None
         self._file = (0, 0)
         self._known: dict[_Key, _Known] = {}
-        with self._transaction():
-            pass  # opened, and refused where it has to be
+        try:
+            with self._transaction():
+                pass  # opened, and refused where it has to be
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> Record:
         return self
