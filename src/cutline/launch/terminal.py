@@ -62,10 +62,18 @@ def _wait(child: subprocess.Popen[bytes]) -> int:
         except ChildProcessError:
             return child.wait()
         if pid == child.pid and os.WIFSTOPPED(status):
-            # The client went to the background by itself: the shell waits for us to do the same.
-            os.kill(os.getpid(), signal.SIGSTOP)
-            os.kill(child.pid, signal.SIGCONT)
+            # As a rule ^Z stops the whole group, us too, and this comes to light when both go on again. A client
+            # that stopped by itself has the shell wait for us to do the same.
+            if not _goes_on(child.pid):
+                os.kill(os.getpid(), signal.SIGSTOP)
+                os.kill(child.pid, signal.SIGCONT)
             continue
         code = os.waitstatus_to_exitcode(status)
         child.returncode = code
         return code
+
+
+def _goes_on(pid: int) -> bool:
+    """Whether a child that was seen to stop has been told to go on since."""
+    found, status = os.waitpid(pid, os.WNOHANG | os.WCONTINUED)
+    return found == pid and os.WIFCONTINUED(status)
