@@ -1,5 +1,6 @@
 """Every shell example of the documentation runs; every link in it leads somewhere."""
 
+import os
 import re
 import shlex
 from pathlib import Path
@@ -36,8 +37,17 @@ def test_an_example_runs(page: str, line: str, shell: Shell):  # noqa: F811
     (shell.project / "body.json").write_bytes(body())
     if "cut.json" in line and "-o" not in words:
         assert shell("cut", "body.json", "-o", "cut.json").returncode == 0
-    done = shell(*words[1:])
+    done = shell(*words[1:], env=_with_a_client(shell) if words[1] == "run" else None)
     assert done.returncode == 0, f"{page}: {line}: {done.stderr.decode()}"
+
+
+def _with_a_client(shell: Shell) -> dict[str, str]:  # noqa: F811
+    """A stand-in for the client, which is not installed here; tests/live runs the real one."""
+    client = shell.home / "bin" / "claude"
+    client.parent.mkdir()
+    client.write_text("#!/bin/sh\nexit 0\n")
+    client.chmod(0o755)
+    return {"PATH": f"{client.parent}:{os.environ['PATH']}", "TMPDIR": str(shell.home)}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
