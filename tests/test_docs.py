@@ -37,7 +37,7 @@ def test_an_example_runs(page: str, line: str, shell: Shell):  # noqa: F811
     (shell.project / "body.json").write_bytes(body())
     if "cut.json" in line and "-o" not in words:
         assert shell("cut", "body.json", "-o", "cut.json").returncode == 0
-    done = shell(*words[1:], env=_with_a_client(shell) if words[1] == "run" else None)
+    done = shell(*words[1:], env=_with_a_client(shell) if words[1:2] == ["run"] else None)
     assert done.returncode == 0, f"{page}: {line}: {done.stderr.decode()}"
 
 

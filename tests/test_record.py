@@ -201,7 +201,7 @@ def test_a_request_that_grew_adds_its_new_messages_and_nothing_else(path: Path):
 
 
 def test_300_growing_requests_take_fifty_times_less_than_their_bodies(path: Path, sessions: list[Path]):
-    """A recorded session, sent as Claude Code sends it: 77 KB of tools, a mark that wanders. Measured: 130 times."""
+    """A recorded session, sent as Claude Code sends it: tools, a mark that wanders. Measured: 90 times."""
     (file,) = (file for file in sessions if file.name.startswith("git-sync"))
     messages = bodies.history(file)
     ends = [end for end in range(1, len(messages)) if messages[end - 1]["role"] == "user"][:300]
