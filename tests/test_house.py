@@ -21,7 +21,7 @@ FLOORS = [
         "cut": ("plan", "seam", "splice", "notice"),
         "memo": ("cut", "plan", "notice"),
         "verify": ("notice",),
-        "risks": (),
+        "risks": ("notice",),
     },
     {"events": (), "health": (), "measure": (), "money": ()},
     {"record": ()},

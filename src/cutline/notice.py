@@ -162,7 +162,7 @@ def outcome(call: ToolCall) -> str:
     """What came of a call, in a few words of its own result: the error, the only line, or size and last line."""
     if call.result is None:
         return "no result"
-    lines = [text for text in _unreminded(call.result).splitlines() if text.strip()]
+    lines = [text for text in unreminded(call.result).splitlines() if text.strip()]
     if not lines:
         return "error, empty" if call.error else "empty"
     if call.error:
@@ -172,7 +172,7 @@ def outcome(call: ToolCall) -> str:
     return f"{len(lines):,} lines, last: {_short(lines[-1], _OUTCOME)}"
 
 
-def _unreminded(result: str) -> str:
+def unreminded(result: str) -> str:
     """A result without the reminders that a client put behind it: they speak of the client, not of the call."""
     text = result.rstrip()
     while text.endswith("</system-reminder>") and (start := text.rfind("<system-reminder>")) >= 0:

@@ -11,13 +11,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from . import narration
+from . import narration, notice
 from .blocks import Author, Event, Said, ToolCall
 from .checkpoint import Document, Fact
 from .specifics import specifics, texts, value_of
+from .wire import anthropic as wire
 
 _HOLES, _CRAFT, _CLAIMS = 4, 3, 6  # how many of each are listed
 _ADDRESS = re.compile(r"\b[0-9a-f]{16}\b")
+_SHORT = 2_000  # characters up to which a result is an answer, not a document
 _LONG = 160  # characters from which a command with several stages is craft
 _STAGE = re.compile(r"\||&&|;|\b(?:awk|sed|perl|jq|xargs|find|python3? -c|grep -[a-zA-Z]*[oP])\b")
 _WRITING = re.compile(r"(?:cat|tee)\b[^\n|]*(?:>|\btee\b)|<<-?\s*['\"]?\w+")
@@ -126,16 +128,21 @@ def _command(call: ToolCall) -> str:
 
 
 def _holes(stretch: Sequence[Event], calls: Sequence[ToolCall], said: str) -> list[str]:
-    """Unnarrated calls whose short result holds specifics that stand nowhere in the agent's words."""
+    """Unnarrated commands and failures whose short result holds specifics that stand nowhere in the agent's words.
+
+    A file that was read or searched can be read again; a command's answer belongs to its moment.
+    """
     found = []
     for number in reversed(narration.review(stretch).holes):
         call = calls[number]
-        if call.result is None or len(call.result) > 2_000:
-            continue  # a whole file is re-readable; a short answer is what one forgets
-        new = [name for name in specifics(call.result) if name.lower() not in said]
+        if call.result is None or not (_command(call) or call.error) or call.result.startswith(wire.REFUSALS):
+            continue
+        result = notice.unreminded(call.result)
+        if len(result) > _SHORT:
+            continue
+        new = [name for name in specifics(result) if name.lower() not in said]
         if len(new) >= 2:
-            what = _short(narration.target(call.name, call.arguments), 70)
-            found.append(f"not narrated ({call.address}): {call.name} {what} → {_short(', '.join(sorted(new)), 80)}")
+            found.append(f"not narrated: {notice.line(call)}")
     return found
 
 

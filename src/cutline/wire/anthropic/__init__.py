@@ -7,6 +7,7 @@ InvokeModel and Foundry alike (docs/wire.md).
 from .reading import (
     LOADS,
     NARRATION,
+    REFUSALS,
     REFUSED,
     STUB,
     STUBS,
@@ -43,6 +44,7 @@ __all__ = [
     "INSTRUCTIONS",
     "LOADS",
     "NARRATION",
+    "REFUSALS",
     "REFUSED",
     "SPEECH",
     "STUB",
