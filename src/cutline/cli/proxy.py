@@ -12,8 +12,6 @@ from pathlib import Path
 
 import click
 
-from ..errors import InputError
-
 
 @click.command("proxy")
 @click.option("--upstream", metavar="URL", help="The provider's base URL.  [default: as ANTHROPIC_BASE_URL says]")
@@ -26,16 +24,24 @@ def command(upstream: str | None, port: int, no_record: bool, as_json: bool) -> 
 
     from .. import project, record
     from ..launch.claude_code import DEFAULT_UPSTREAM
-    from ..launch.run import Ended
+    from ..launch.run import Ended, verdicts
     from ..proxy.app import Gateway
     from ..proxy.observer import Observer, Place
     from . import wire_report
 
     path = "" if no_record else str(record.default_path())
     writer = record.Writer(path) if path else None
-    observer = Observer(Place("", project.project(Path.cwd()), None), writer)
+    scope = project.project(Path.cwd())
+    observer = Observer(Place("", scope, None), writer)
     base = upstream or os.environ.get("ANTHROPIC_BASE_URL") or DEFAULT_UPSTREAM
-    gateway = Gateway(base, secrets.token_urlsafe(24), passed=observer.passed, hook=observer.hook, port=port)
+    gateway = Gateway(
+        base,
+        secrets.token_urlsafe(24),
+        passed=observer.passed,
+        verdicts=verdicts(path, scope),
+        hook=observer.hook,
+        port=port,
+    )
     try:
         click.echo(gateway.start())
         click.echo(f"cutline: set ANTHROPIC_BASE_URL to this address; requests go to {base}; ^C ends it", err=True)
@@ -43,8 +49,6 @@ def command(upstream: str | None, port: int, no_record: bool, as_json: bool) -> 
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stopped.set())
         stopped.wait()
-    except InputError:
-        raise
     finally:
         gateway.stop()
         observer.close()

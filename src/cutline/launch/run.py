@@ -68,6 +68,7 @@ def claude(arguments: Sequence[str], wish: Wish, environment: Mapping[str, str] 
     provider = claude_code.upstream(layers, env)
     lines = (layer.get("statusLine") for layer in layers)
     scope = project.project(here)
+    known = verdicts(wish.record, scope)
     writer = record.Writer(wish.record) if wish.record else None
     folder = state.make(os.getpid())
     observer = Observer(Place("claude", scope, folder, wish.mandate), writer)
@@ -75,7 +76,7 @@ def claude(arguments: Sequence[str], wish: Wish, environment: Mapping[str, str] 
         provider,
         secrets.token_urlsafe(24),
         passed=observer.passed,
-        verdicts=_verdicts(wish.record, scope),
+        verdicts=known,
         hook=observer.hook,
     )
     try:
@@ -162,12 +163,20 @@ def _shows_thinking(binary: str, environment: Mapping[str, str]) -> bool:
     return done.returncode == 0
 
 
-def _verdicts(path: str, scope: str) -> dict[tuple[str, str], Verdict]:
-    """What a provider's refusals led to in earlier runs of this project."""
+def verdicts(path: str, scope: str) -> dict[tuple[str, str], Verdict]:
+    """What a provider's refusals led to in earlier runs of a project; nothing where the record can't be read now.
+
+    Raises:
+        InputError: the record is refused for good: another's, or of a newer version.
+    """
     found: dict[tuple[str, str], Verdict] = {}
-    if path and Path(path).exists():
+    if not path or not Path(path).exists():
+        return found
+    try:
         with record.Record(path, readonly=True) as held:
             for row in held.sessions(scope):
                 for stop in held.stops(row.session):
                     found[stop.session, stop.seam] = "late" if stop.rule == "late" else "original"
+    except record.RecordFault:
+        return found
     return found
