@@ -1,4 +1,4 @@
-"""What Anthropic's API refuses, as far as it is written down (docs/wire.md, 1.2, 1.3, 1.7).
+"""What Anthropic's API refuses, as far as it is written down (docs/wire.md, 1).
 
 Written from the rules, not from what the cut makes: a body goes in, the list of its faults comes out, each
 beginning with the provider's own words where they are known. Where the rules leave room, the body is accepted.
