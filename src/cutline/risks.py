@@ -11,14 +11,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from . import narration, notice
+from . import evidence, narration, notice
 from .blocks import Author, Event, Said, ToolCall
 from .checkpoint import Document, Fact
 from .specifics import specifics, texts, value_of
 from .wire import anthropic as wire
 
 _HOLES, _CRAFT, _CLAIMS = 4, 3, 6  # how many of each are listed
-_ADDRESS = re.compile(r"\b[0-9a-f]{16}\b")
 _SHORT = 2_000  # characters up to which a result is an answer, not a document
 _LONG = 160  # characters from which a command with several stages is craft
 _STAGE = re.compile(r"\||&&|;|\b(?:awk|sed|perl|jq|xargs|find|python3? -c|grep -[a-zA-Z]*[oP])\b")
@@ -67,32 +66,11 @@ def find(stretch: Sequence[Event], whole: Sequence[Event], document: Document) -
     )
 
 
-def shown(fact: Fact, calls: Sequence[ToolCall]) -> bool:
-    """Whether the record shows what a claim rests on: its address, its command, its quote, or one of its figures.
-
-    Args:
-        fact: the claim.
-        calls: the record's calls with their results.
-    """
-    addresses = set(_ADDRESS.findall(fact.evidence)) | set(_ADDRESS.findall(fact.claim))
-    if addresses:
-        return bool(addresses & {call.address for call in calls})
-    evidence = _flat(fact.evidence)
-    figures = [name.lower() for name in specifics(fact.claim) | specifics(fact.evidence)]
-    for call in reversed(calls):
-        held = _held(call)
-        if len(evidence) > 3 and evidence in held:
-            return True
-        if any(name in held for name in figures):
-            return True
-    return False
-
-
 def _unproven(facts: Sequence[Fact], calls: Sequence[ToolCall]) -> list[str]:
     return [
-        f'marked measured, but no recorded call or result shows it: "{_short(fact.claim, 120)}"'
+        f"marked measured, but {why}: “{_short(fact.claim, 120)}”"
         for fact in facts
-        if fact.basis == "measured" and not shown(fact, calls)
+        if fact.basis == "measured" and (why := evidence.doubt(fact, calls))
     ]
 
 
