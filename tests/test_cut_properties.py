@@ -349,7 +349,8 @@ def rule_10_the_memo_cuts_as_the_cut(case: Case) -> None:
     if importlib.util.find_spec("cutline.memo") is None:
         return
     memo = importlib.import_module("cutline.memo").Memo()
-    for history in (case.history, case.history, *case.history.grown()):
+    grown = case.history.grown()
+    for history in (case.history, case.history, *grown, *reversed(grown), case.history, *grown):
         body = history.body
         found, wanted = memo.cut(body, **case.options), cut(body, **case.options)
         assert (found.body, found.changed, found.notices, found.seam) == (

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from cutline import CutError, cut, verify
+from cutline.memo import Memo
+from cutline.wire import anthropic as wire
 
 Block = dict[str, Any]
 
@@ -84,3 +86,115 @@ class TestAFetchThatPointsBack:
         filled = json.loads(done.body)["messages"][-1]["content"][0]["content"]
         assert filled.startswith(pointer) and filled.endswith("the whole page")
         verify(before, done.body)
+
+
+READ = "Wasted call — file unchanged since your last Read. Refer to that earlier tool_result instead."
+STORED = (
+    agent(call("h1", "mcp__cutline__micro_handoff", done="x", open="x", went_wrong="x")),
+    world(result("h1", "checkpoint stored")),
+)
+
+
+class TestAReadThatPointsBack:
+    """The client knows a file by its place, not by how a call spells it."""
+
+    @pytest.mark.parametrize(
+        ("first", "again"),
+        [
+            ({"file_path": "/w/a.py"}, {"file_path": "/w/a.py"}),
+            ({"file_path": "/w/a.py"}, {"file_path": "a.py"}),
+            ({"file_path": "a.py"}, {"file_path": "a.py"}),
+            ({"file_path": "/w/a.py"}, {"file_path": "/w/sub/../a.py"}),
+            ({"file_path": "/w//./a.py"}, {"file_path": "/w/a.py"}),
+            ({"file_path": "/w/a.py"}, {"file_path": "/w/a.py", "offset": 1}),
+            ({"offset": 1, "file_path": "/w/a.py", "limit": 9}, {"file_path": "/w/a.py", "limit": 9}),
+        ],
+    )
+    def test_is_filled_however_the_file_is_named(self, first: dict[str, Any], again: dict[str, Any]):
+        assert filled(first, again).endswith("left this context:\n1\trow = 1")
+
+    @pytest.mark.parametrize(
+        "again",
+        [{"file_path": "/v/a.py"}, {"file_path": "/w/a.py", "offset": 2}, {"file_path": "/w/a.py", "limit": 1}],
+    )
+    def test_is_not_filled_with_what_another_question_was_answered(self, again: dict[str, Any]):
+        assert filled({"file_path": "/w/a.py"}, again) == READ
+
+    def test_is_not_filled_where_a_short_name_may_mean_two_files(self):
+        other = (agent(call("c0", "Read", file_path="/v/a.py")), world(result("c0", "1\tother = 1")))
+        assert filled({"file_path": "/w/a.py"}, {"file_path": "a.py"}, other) == READ
+
+    @pytest.mark.parametrize("spelling", ["/w/a.py", "a.py", "/w/./a.py"])
+    def test_is_not_filled_over_a_write(self, spelling: str):
+        wrote = (
+            agent(call("w1", "Write", file_path=spelling, content="new")),
+            world(result("w1", "updated")),
+        )
+        assert filled({"file_path": "/w/a.py"}, {"file_path": "/w/a.py"}, between=wrote) == READ
+
+    def test_is_not_filled_where_the_human_named_the_file_since(self):
+        """The client then points to what it attached to the human's words: they stay, and may be newer."""
+        named = (
+            {
+                "role": "user",
+                "content": '<system-reminder>\nCalled the Read tool with the following input: {"file_path":"/w/a.py"}\n'
+                "</system-reminder>",
+            },
+            {
+                "role": "user",
+                "content": "<system-reminder>\nResult of calling the Read tool:\n1\trow = 2\n</system-reminder>",
+            },
+        )
+        assert filled({"file_path": "/w/a.py"}, {"file_path": "a.py"}, between=named) == READ
+        assert filled({"file_path": "/w/a.py"}, {"file_path": "a.py"}, named).endswith("\n1\trow = 1")
+
+
+def filled(
+    first: dict[str, Any],
+    again: dict[str, Any],
+    before: tuple[dict[str, Any], ...] = (),
+    between: tuple[dict[str, Any], ...] = (),
+) -> str:
+    """What the agent is given for the second of two reads, with a checkpoint and `between` in between."""
+    whole = body(
+        {"role": "user", "content": "Go."},
+        *before,
+        agent(call("c1", "Read", **first)),
+        world(result("c1", "1\trow = 1")),
+        *STORED,
+        *between,
+        agent(text("Again."), call("c2", "Read", **again)),
+        world(result("c2", READ)),
+    )
+    done = cut(whole)
+    verify(whole, done.body)
+    found: str = json.loads(done.body)["messages"][-1]["content"][0]["content"]
+    return found
+
+
+class TestAMemoInALiveSession:
+    """The client declares the checkpoint tool behind the messages: its name stands in every body, cut or not."""
+
+    TOOLS = ("mcp__cutline__micro_handoff", "Bash")
+
+    def live(self, *messages: dict[str, Any]) -> bytes:
+        tools = [{"name": name, "input_schema": {"type": "object"}} for name in self.TOOLS]
+        return json.dumps({"model": "claude-opus-5-5", "messages": list(messages), "tools": tools}).encode()
+
+    def test_a_history_that_grows_behind_a_seam_is_not_cut_anew(self, monkeypatch: pytest.MonkeyPatch):
+        memo = Memo()
+        assert memo.cut(self.live(*START)).changed
+        monkeypatch.setattr("cutline.memo.cut_read", None)
+        grown = self.live(*START, *TAIL)
+        assert memo.cut(grown).body == cut(grown).body
+
+    def test_a_history_without_a_checkpoint_is_read_on_from_where_it_was(self, monkeypatch: pytest.MonkeyPatch):
+        memo, read = Memo(), []
+        known = wire.read
+        monkeypatch.setattr(
+            "cutline.memo.wire.read", lambda body, one=None, upto=0: read.append(upto) or known(body, one, upto)
+        )
+        memo.cut(self.live(*START[:3]))
+        grown = self.live(*START)
+        assert memo.cut(grown).body == cut(grown).body
+        assert read[:2] == [0, 3]

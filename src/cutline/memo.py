@@ -33,12 +33,13 @@ class Memo:
     """Cuts bodies like `cut`, and remembers the last few.
 
     Args:
-        size: how many histories to remember; each costs the memory of its body and its cut.
+        size: how many histories to remember; each costs the memory of its last body and of its cut.
     """
 
     def __init__(self, size: int = 4) -> None:
         self._size = size
         self._entries: list[_Entry] = []
+        self._read: list[wire.Request] = []
 
     def cut(
         self,
@@ -54,58 +55,87 @@ class Memo:
     ) -> Cut:
         """Cut a body at its last checkpoint (see `cutline.cut`; there is no `at` here: such cuts don't grow)."""
         options = check(join, notice, trace, keep_tools, None, profile, narration, late=late)
-        for entry in self._entries:
-            if entry.options == options and body.startswith(entry.before):
-                grown = self._grown(body, entry)
-                if grown is not None:
-                    self._keep(entry)
-                    return grown
         if not names_checkpoint(body):
             return nameless(body)
         try:
-            request = wire.read(body)
+            request = self._request(body)
         except Unreadable as error:
             return unread(body, error)
+        for entry in self._entries:
+            if entry.options == options and _grew(request, entry):
+                self._entries = _first(entry, self._entries, self._size)
+                return replace(entry.done, body=entry.after + body[len(entry.before) :])
         done = cut_read(body, request, options)
-        entry_ = _entry(body, request, options, done)
-        if entry_ is not None:
-            self._keep(entry_)
+        made = _entry(request, options, done)
+        if made is not None:
+            self._entries = _first(made, self._entries, self._size)
         return done
 
-    def _grown(self, body: bytes, entry: _Entry) -> Cut | None:
-        rest = body[len(entry.before) :]
-        if names_checkpoint(rest):
-            return None
-        try:
-            request = wire.read(body, entry.request, entry.messages)
-        except Unreadable:
-            return None
-        known = entry.request
-        if (request.model, request.thinking, request.tools, request.held) != (
-            known.model,
-            known.thinking,
-            known.tools,
-            known.held,
-        ):
-            return None
-        # A new result that points back may have to be filled, and a call of the turn may be answered late.
-        later = request.messages[entry.messages :]
-        if later and later[0].role != "assistant" and any(b.type.endswith("tool_result") for b in later[0].blocks):
-            return None
-        if any(
-            block.name == wire.STUB or block.type == "compaction" or block.server for m in later for block in m.blocks
-        ):
-            return None
-        return replace(entry.done, body=entry.after + rest)
-
-    def _keep(self, entry: _Entry) -> None:
-        self._entries = [entry, *(other for other in self._entries if other is not entry)][: self._size]
+    def _request(self, body: bytes) -> wire.Request:
+        """Read a body; of a history that is known, only what is new."""
+        known, shared = None, 0
+        for one in self._read:
+            count = _shared(body, one)
+            if count > shared:
+                known, shared = one, count
+        request = wire.read(body, known, shared)
+        # Where most of it was known it is the same history, grown or a little shorter; else it is another one.
+        same = known if known is not None and 2 * shared >= len(known.messages) else None
+        self._read = [request, *(one for one in self._read if one is not same)][: self._size]
+        return request
 
 
-def _entry(body: bytes, request: wire.Request, options: Options, done: Cut) -> _Entry | None:
-    """What can be remembered of a cut: nothing where something behind the checkpoint turn was changed."""
-    plan = done.plan
-    if plan is None or plan.seam.call is None:
+def _first(entry: _Entry, entries: list[_Entry], size: int) -> list[_Entry]:
+    return [entry, *(other for other in entries if other is not entry)][:size]
+
+
+def _grew(request: wire.Request, entry: _Entry) -> bool:
+    """Whether a body is an entry's history with something behind it that leaves its cut as it is."""
+    known = entry.request
+    if not request.body.startswith(entry.before):
+        return False
+    if (request.model, request.thinking, request.tools, request.held) != (
+        known.model,
+        known.thinking,
+        known.tools,
+        known.held,
+    ):
+        return False
+    later = request.messages[entry.messages :]
+    # A call of the checkpoint's turn may be answered late.
+    if later and later[0].role != "assistant" and any(b.type.endswith("tool_result") for b in later[0].blocks):
+        return False
+    # Another checkpoint moves the seam; a new result that points back may have to be filled.
+    return not any(
+        block.name.endswith("micro_handoff") or block.name == wire.STUB or block.type == "compaction" or block.server
+        for message in later
+        for block in message.blocks
+    )
+
+
+def _shared(body: bytes, known: wire.Request) -> int:
+    """How many messages from the first on a body shares with a known one, byte for byte, with all before them.
+
+    Of the last few of them it may be none, since a cache mark wanders.
+    """
+    messages, last = known.messages, known.body
+    if not messages or not body.startswith(last[: messages[0].start]):
+        return 0
+    low, high, start = 0, len(messages), messages[0].start
+    while low < high:
+        middle = (low + high + 1) // 2
+        end = messages[middle - 1].end
+        if body[start:end] == last[start:end]:
+            low, start = middle, end
+        else:
+            high = middle - 1
+    return low
+
+
+def _entry(request: wire.Request, options: Options, done: Cut) -> _Entry | None:
+    """What can be remembered of a cut: nothing where something behind the checkpoint turn was changed or counted."""
+    plan, body = done.plan, request.body
+    if plan is None or plan.seam.call is None or plan.seam.errored:
         return None
     last = plan.pairs[plan.seam.call.message, plan.seam.call.block][0]
     while last + 1 < len(request.messages) and request.messages[last + 1].role != "assistant":

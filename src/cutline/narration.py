@@ -27,6 +27,7 @@ from .specifics import (
     content,
     ends,
     flat,
+    lazily,
     read,
     specifics,
     stands,
@@ -50,18 +51,18 @@ __all__ = [
 
 # Our own tools
 
-_OWN = re.compile(r"(?:^|cutline[_.-]+)(?:say|recall)$|(?:^|[_.-])micro_handoff$")
-_SAY = re.compile(r"(?:^|cutline[_.-]+)say$")
+_OWN = lazily(r"(?:^|cutline[_.-]+)(?:say|recall)$|(?:^|[_.-])micro_handoff$")
+_SAY = lazily(r"(?:^|cutline[_.-]+)say$")
 
 
 def is_own(name: str) -> bool:
     """Whether a tool is one of ours (`micro_handoff`, `recall`, `say`), by its name as on the wire."""
-    return _OWN.search(name) is not None
+    return _OWN().search(name) is not None
 
 
 def spoken(name: str, arguments: bytes) -> str | None:
     """The words of a `say` call; None for any other tool, or where its arguments hold no text."""
-    if not _SAY.search(name):
+    if not _SAY().search(name):
         return None
     value = value_of(arguments)
     text = value.get("text") if isinstance(value, dict) else None
@@ -71,13 +72,13 @@ def spoken(name: str, arguments: bytes) -> str | None:
 # The agent's words: clauses, and what they say
 
 _MOST_WORDS = 4_000  # characters
-_CLAUSE = re.compile(r"(?<=[.!?;:])[*_\"')]*\s+|(?<!\s)\s*\n\s*|(?<!\s)\s+[\u2014\u2013-]+\s+|\u2014")
+_CLAUSE = lazily(r"(?<=[.!?;:])[*_\"')]*\s+|(?<!\s)\s*\n\s*|(?<!\s)\s+[\u2014\u2013-]+\s+|\u2014")
 _LEAD = (
     r"[\s*_>#\"'(\d.)-]*(?:(?:ok|okay|good|great|perfect|excellent|nice|alright|right|sure|yes|now|next|then|first|"
     r"second|third|finally|also|and|so|but|meanwhile|done|thanks|here|currently)\b[\s,!.:;]*)*"
 )
 _STATES = r"(?:\w{3,}ed|pass\w*|fail\w*|succe\w*|is|was|are|were|has|had|hits?|broke|clean|ok|done|errors?|says?)\b"
-_PLAN = re.compile(
+_PLAN = lazily(
     rf"{_LEAD}(?:(?:please )?(?:let me|let's|let us)\b"
     r"|(?:i|we)(?:'ll| will| want to| need to| have to| should| can now|'d like to|'m going to|'re going to)\b"
     r"(?: (?:first|also|now|then|quickly|just|next|start by))*"
@@ -94,13 +95,13 @@ _PLAN = re.compile(
     r"(?!(?:the|all|its?|this|that|these|those|we|there|they|both|every\w*|i|no|only|my|our)\b)"
     rf"(?!\w+ {_STATES})[a-z-]+\b"
 )
-_STRONG = re.compile(
+_STRONG = lazily(
     r"\b(?:because|since|so that|in case|otherwise|given (?:that|how)|due to|whether|if|expect\w*|should|suspect|"
     r"might|may be|probably|likely|presumably|hypothesis|supposed|assum\w+|wonder|rather than|instead of|or else|"
     r"to (?:avoid|prevent|rule out|reproduce)|in order to|as (?:it|they)|which means|must)\b",
     re.I,
 )
-_WEAK = re.compile(r"\b(?:to|for|so|how|why|where|what|which|when|before|after|until|by|as|that|against)\b", re.I)
+_WEAK = lazily(r"\b(?:to|for|so|how|why|where|what|which|when|before|after|until|by|as|that|against)\b", re.I)
 _TYPED = (("\u2019", "'"), ("\u2018", "'"), ("\u201c", '"'), ("\u201d", '"'), ("\u2011", "-"))
 
 
@@ -125,16 +126,16 @@ def _clauses(text: str) -> tuple[_Clause, ...]:
     if not text.isascii():
         for fine, plain in _TYPED:
             text = text.replace(fine, plain)
-    return tuple(_clause(clause) for clause in _CLAUSE.split(text) if clause and not clause.isspace())
+    return tuple(_clause(clause) for clause in _CLAUSE().split(text) if clause and not clause.isspace())
 
 
 def _clause(whole: str) -> _Clause:
-    plan = _PLAN.match(whole.lower())
+    plan = _PLAN().match(whole.lower())
     text = whole[plan.end() :] if plan else whole
-    strong = _STRONG.search(text)
+    strong = _STRONG().search(text)
     if not plan:
         return _Clause(whole, "", whole, ((whole, 2 if strong else 3),))
-    weak = _WEAK.search(text)
+    weak = _WEAK().search(text)
     because = text[strong.end() :] if strong else ""
     return _Clause(whole, text, because, ((because, 1), (text[weak.end() :] if weak else "", 2)))
 
@@ -155,11 +156,11 @@ def _part(text: str) -> _Part:
 
 # What a call can be called by
 
-_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_PARTS = lazily(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _PLAIN_FILES = frozenset(("index", "main", "tests", "utils", "files", "types", "config", "common", "helper"))
 _GIT = ("commit", "push", "pull", "fetch", "merge", "rebase", "diff", "stash", "clone", "checkout")
 _DEEDS = tuple(
-    (head, done, re.compile(rf"\b(?:re-?)?(?:{said})\b", re.I))
+    (head, done, lazily(rf"\b(?:re-?)?(?:{said})\b", re.I))
     for head, done, said in (
         ("", ("test", "spec ", "jest", "mocha", "tox", "nox"), r"test\w*|suites?|specs?"),
         ("", ("build", "compile", "tsc", "make", "cargo check", "go vet", "gcc"), r"build\w*|built|compil\w*"),
@@ -211,7 +212,7 @@ def _names(call: ToolCall) -> _Names:
         last = token.replace("\\", "/").rstrip("/.-").rsplit("/", 1)[-1]
         if last == token and "." not in token[1:]:
             continue
-        parts = _PARTS.findall(last.lstrip(".").split(".")[0])
+        parts = _PARTS().findall(last.lstrip(".").split(".")[0])
         joined = stem("".join(parts).lower())
         if len(joined) > 4 and joined not in _PLAIN_FILES:
             files.add(frozenset((joined,)))
@@ -223,7 +224,7 @@ def _names(call: ToolCall) -> _Names:
     deeds: tuple[re.Pattern[str], ...] = ()
     if _COMMANDING.search(call.arguments, 0, 4_000):
         line = about[:600].lower()
-        deeds = tuple(said for head, done, said in _DEEDS if head in line and any(word in line for word in done))
+        deeds = tuple(said() for head, done, said in _DEEDS if head in line and any(word in line for word in done))
     text = "\n".join([about, *(text[:3_000] for text in texts(value))])[:16_000].replace("\\", "")
     return _Names(text, tuple(files), words, deeds)
 
@@ -308,16 +309,16 @@ def _weight(text: str, names: _Names | None) -> int:
 # Outcomes
 
 _VERDICT = 8 * 1024  # counts and verdicts are looked for in this much of a result's head and of its tail
-_QUOTED = re.compile(r"`([^`\n]{4,120})`|\"([^\"\n]{4,120})\"")
+_QUOTED = lazily(r"`([^`\n]{4,120})`|\"([^\"\n]{4,120})\"")
 _DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_COUNT = re.compile(rf"(?<![\w.#/-])(no|{'|'.join(_DIGITS)}|\d{{1,3}})\s+([a-z][\w-]*)(?:\s+([a-z]{{4,}}))?", re.I)
-_LINE = re.compile(r"\blines? #?(\d{1,4})\b", re.I)
+_COUNT = lazily(rf"(?<![\w.#/-])(no|{'|'.join(_DIGITS)}|\d{{1,3}})\s+([a-z][\w-]*)(?:\s+([a-z]{{4,}}))?", re.I)
+_LINE = lazily(r"\blines? #?(\d{1,4})\b", re.I)
 # Filler elsewhere, but things that are counted: "3 errors", "0 issues".
 _UNCOUNTED = FILLER - {"test", "error", "fil", "issu", "problem", "result", "pass", "step", "task", "call", "chang"}
-_NUMBER = re.compile(r"(\d[\d,]*)(\.\d+)?(k|m|b|kb|mb|gb|ms|s|%)?", re.I)
+_NUMBER = lazily(r"(\d[\d,]*)(\.\d+)?(k|m|b|kb|mb|gb|ms|s|%)?", re.I)
 _SCALE = {"k": 1e3, "kb": 1e3, "m": 1e6, "mb": 1e6, "b": 1e9, "gb": 1e9}
-_NUMBERS = re.compile(r"\d[\d,]*(?:\.\d+)?")
-_ABSENT = re.compile(
+_NUMBERS = lazily(r"\d[\d,]*(?:\.\d+)?")
+_ABSENT = lazily(
     r"\b(?:no|zero|without any) (?:\w+ ){0,2}?(?:match\w*|results?|files?|hits?|output|differences?|such|callers?|"
     r"usages?|references?|occurrences?|entries|rows|mentions?|commits?|changes)\b"
     r"|\bnothing (?:found|there|came|to |matche[sd]|changed|printed|returned|staged|else)|\bnone (?:found|exist)"
@@ -327,41 +328,41 @@ _ABSENT = re.compile(
     r"(?:empty|missing|gone|nothing)\b|\bempty (?:result|output|file|list|diff)\b|\babsent\b",
     re.I,
 )
-_ABSENCE = re.compile(
+_ABSENCE = lazily(
     r"\bno (?:\w+ ){0,3}(?:found|match|result|file|output|such|entries|rows|changes)|not found|no such|not exist"
     r"|doesn't exist|nothing to\b|\bempty\b|\bmissing\b|can(?:no|')t find|unable to (?:find|locate)|enoent|\b404\b"
     r"|\b0 (?:\w+ )?(?:match|result|file|row|total)|up[ -]to[ -]date|working tree clean|not installed",
     re.I,
 )
-_EXITED = re.compile(r"\b(?:exit(?:s|ed)?|return(?:s|ed)?|status)(?: with)?(?: status| code)? (\d{1,3})\b", re.I)
-_EXIT = re.compile(r"exit(?:ed)?(?: with)?(?: status| code)?[:=]? ?(\d+)", re.I)
-_GOOD = re.compile(
+_EXITED = lazily(r"\b(?:exit(?:s|ed)?|return(?:s|ed)?|status)(?: with)?(?: status| code)? (\d{1,3})\b", re.I)
+_EXIT = lazily(r"exit(?:ed)?(?: with)?(?: status| code)?[:=]? ?(\d+)", re.I)
+_GOOD = lazily(
     r"\b(?:pass(?:es|ed|ing)?|succe\w+|green|clean(?:ly)?|compiles?|compiled|built|works|worked|healthy|exists?|"
     r"up[ -]to[ -]date|valid|no (?:\w+ ){0,2}(?:errors?|issues?|warnings?|failures?|problems?|conflicts?))\b",
     re.I,
 )
-_CHANGED = re.compile(r"\b(?:now|wrote|written|rewrote|rewritten|made|\w{3,}ed)\b", re.I)
-_BAD = re.compile(
+_CHANGED = lazily(r"\b(?:now|wrote|written|rewrote|rewritten|made|\w{3,}ed)\b", re.I)
+_BAD = lazily(
     r"\b(?:fail(?:s|ed|ing|ures?)?|errors?|errored|broke|broken|crash\w*|panic\w*|conflicts?|tim(?:ed|es) out|"
     r"timeout|hangs?|hung|denied|refused|rejected|abort\w*|interrupt\w*|cancel\w*|killed|missing|invalid|cannot|"
     r"can't|couldn't|unable|unknown|unused|exceptions?|never (?:returned|answered|finished))\b",
     re.I,
 )
-_FAILED = re.compile(
+_FAILED = lazily(
     r"^[ \t]*(?:fail\b|error\b|e {2,}|fatal:|panic:|---? fail)|traceback \(|\berror(?:\[\w+\])?:|error ts\d|"
     r"\b[1-9]\d* (?:failed|failures?|errors?|problems?|failing)\b|exit(?:ed)?(?: with)?(?: status| code)?[:=]? ?[1-9]"
     r"|\bconflict\b|not found|no such file|\b(?:denied|refused|failed)\b(?![:=] ?0)|timed out|✗|✕|✘",
     re.M,
 )
-_NONE_FAILED = re.compile(r"\b(?:0|no) (?:failed|failures?|errors?|problems?)\b|\berror: \(?none\b")
-_WRAPPED = re.compile(r"\A(?:[^\n]*\n){1,8}?Output:\n")
-_QUIET = re.compile(r"[(<\[]?[\w ]*(?:no|without) output[\w ]*[.)>\]]*(?:</\w+>)?", re.I)
+_NONE_FAILED = lazily(r"\b(?:0|no) (?:failed|failures?|errors?|problems?)\b|\berror: \(?none\b")
+_WRAPPED = lazily(r"\A(?:[^\n]*\n){1,8}?Output:\n")
+_QUIET = lazily(r"[(<\[]?[\w ]*(?:no|without) output[\w ]*[.)>\]]*(?:</\w+>)?", re.I)
 
 
 def _answered(found: Sequence[str], names: _Names, call: ToolCall, changing: bool) -> bool:
     """Whether statements carry a specific of the result, or a verdict that fits it."""
     if call.result is None:
-        return any(map(_BAD.search, found))
+        return any(map(_BAD().search, found))
     if any(_carries(text, names, call.result) for text in found):
         return True
     result = ends(call.result, _VERDICT, _VERDICT)
@@ -382,7 +383,7 @@ def _carries(text: str, names: _Names, result: str) -> bool:
             continue
         if stands(name, result) or (name[0].isdigit() and _same_number(name, ends(result, _VERDICT, _VERDICT))):
             return True
-    for code, phrase in _QUOTED.findall(text):
+    for code, phrase in _QUOTED().findall(text):
         quoted = (code or phrase).strip()
         if quoted not in names.text and quoted in result:
             return True
@@ -391,7 +392,7 @@ def _carries(text: str, names: _Names, result: str) -> bool:
 
 def _same_number(name: str, result: str) -> bool:
     """A number that the result spells otherwise: with thousands separators, without its unit, or unrounded."""
-    number = _NUMBER.fullmatch(name)
+    number = _NUMBER().fullmatch(name)
     if number is None:
         return False
     digits, decimals, unit = number[1].replace(",", ""), number[2] or "", (number[3] or "").lower()
@@ -405,13 +406,13 @@ def _same_number(name: str, result: str) -> bool:
     if len(digits + decimals) < (3 if scale > 1 else 4):
         return False
     value, slack = float(digits + decimals) * scale, 0.5001 * scale / 10 ** max(len(decimals) - 1, 0)
-    others = (float(other.replace(",", "")) for other in _NUMBERS.findall(result) if len(other) < 20)
+    others = (float(other.replace(",", "")) for other in _NUMBERS().findall(result) if len(other) < 20)
     return any(abs(other - value) <= slack for other in others)
 
 
 def _counted(text: str, lowered: str) -> bool:
     """A count ("3 races", "no callers") or a line by its number, as the result has it."""
-    for number, *nouns in _COUNT.findall(text):
+    for number, *nouns in _COUNT().findall(text):
         word = number.lower()
         digit = word if word.isdigit() else str(_DIGITS.index(word)) if word in _DIGITS else "0"
         if lowered.strip() == digit:
@@ -420,7 +421,7 @@ def _counted(text: str, lowered: str) -> bool:
         spelt = ("0", "no") if digit == "0" else (digit,)
         if any(_near(number, root, lowered) for root in counted for number in spelt):
             return True
-    return any(re.search(rf"(?:^|[:\n])\s*{number}[:\t→\s-]", lowered) for number in _LINE.findall(text))
+    return any(re.search(rf"(?:^|[:\n])\s*{number}[:\t→\s-]", lowered) for number in _LINE().findall(text))
 
 
 def _near(number: str, root: str, lowered: str) -> bool:
@@ -433,7 +434,7 @@ def _near(number: str, root: str, lowered: str) -> bool:
             and not lowered[end : end + 1].isalnum()
         ):
             line = lowered[max(at - 24, 0) : at].rpartition("\n")[2], lowered[end : end + 40].partition("\n")[0]
-            left, right = WORD.findall(line[0])[-1:], WORD.findall(line[1])[:2]
+            left, right = WORD().findall(line[0])[-1:], WORD().findall(line[1])[:2]
             if any(word.startswith(root) for word in left + right):
                 return True
         at = lowered.find(number, end)
@@ -454,25 +455,25 @@ def _fits(found: Sequence[str], names: _Names, error: bool, result: str, lowered
 
     A success has a subject: "the build is clean" is a verdict of a build, "confirmed clean" of nothing.
     """
-    wrapped = _WRAPPED.match(result)
+    wrapped = _WRAPPED().match(result)
     body = result[wrapped.end() if wrapped else 0 :].strip()
-    blank = not body or (len(body) < 100 and _QUIET.fullmatch(body) is not None)
-    failed = error or _FAILED.search(_NONE_FAILED.sub("", lowered)) is not None
-    codes = frozenset(_EXIT.findall(lowered))
+    blank = not body or (len(body) < 100 and _QUIET().fullmatch(body) is not None)
+    failed = error or _FAILED().search(_NONE_FAILED().sub("", lowered)) is not None
+    codes = frozenset(_EXIT().findall(lowered))
     for text in found:
-        if _ABSENT.search(text) and (blank or _ABSENCE.search(lowered)):
+        if _ABSENT().search(text) and (blank or _ABSENCE().search(lowered)):
             return True
-        exited = _EXITED.search(text)
+        exited = _EXITED().search(text)
         if exited and exited[1] in codes:
             return True
         if failed:
-            bad = _BAD.search(text) is not None
+            bad = _BAD().search(text) is not None
             if bad and (_shared(text, names, lowered) or names.within(text)):
                 return True
             continue
         if any(word.endswith("ed") for deed in names.deeds for word in deed.findall(text)):
             return True
-        if (_GOOD.search(text) or (changing and _CHANGED.search(text))) and names.within(text):
+        if (_GOOD().search(text) or (changing and _CHANGED().search(text))) and names.within(text):
             return True
     return False
 

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from . import narration, notice, spans
+from . import narration, notice
 from .blocks import Block, Kind, Place
 from .notice import Trace
+from .repeats import Asked, Paths, asked
 from .seam import (
     At,
     Key,
@@ -372,39 +373,41 @@ def _block(request: Request, key: Key) -> Block:
 
 
 def _pointed_at(plan: Plan, stubs: dict[Key, Key]) -> list[tuple[Key, Key]]:
-    """For stubs, by their calls: the last full result of the same call before, if the cut removed it.
+    """For stubs, by their calls: the last full result of the same question before, if the cut removed it.
 
-    The order is that of the calls. Not where a call that writes to the same path stands between.
+    The order is that of the calls. Not where a call that writes to the same path stands between, or a reading that
+    the client attached to the human's words.
     """
     request, found = plan.request, []
-    names = {_block(request, made).name for made in stubs}
-    full: dict[tuple[str, bytes], Key] = {}
+    names = {_block(request, made).name for made in stubs} | wire.WRITES
+    calls: dict[Key, Asked] = {}
+    shown: list[tuple[Key, Asked]] = []
+    for number, message in enumerate(request.messages):
+        for index, block in enumerate(message.blocks):
+            made = (number, index)
+            if made <= plan.floor:
+                continue
+            # A write counts even where it was never answered.
+            if block.kind is CALL and block.name in names and (made in plan.pairs or block.name in wire.WRITES):
+                calls[made] = asked(wire.member(request, block, "input") or b"{}")
+            elif block.kind is TEXT and message.role != "assistant":
+                shown += [(made, asked(given)) for given in wire.attached(request, block)]
+    files = Paths(call.path for call in (*calls.values(), *(call for _, call in shown)))
+    full: dict[tuple[str, str | None, bytes], Key] = {}
     written: dict[str | None, Key] = {}
-    unanswered = [
-        (number, index)
-        for number, message in enumerate(request.messages)
-        for index, block in enumerate(message.blocks)
-        if block.name in wire.WRITES and block.kind is CALL and (number, index) not in plan.pairs
-    ]
-    for made in sorted([*plan.pairs, *unanswered]):
-        block, answer = _block(request, made), plan.pairs.get(made)
-        if block.name not in names and block.name not in wire.WRITES:
+    for made, call in sorted([*calls.items(), *shown], key=lambda pair: pair[0]):
+        path = files.whole(call.path)
+        if made not in calls:
+            written[path] = made  # the pointer means this later reading; its text stays
             continue
-        arguments = spans.canonical(wire.member(request, block, "input") or b"{}")
+        name, answer = _block(request, made).name, plan.pairs.get(made)
         if made in stubs:
-            source = full.get((block.name, arguments))
-            path = _path(arguments)
+            source = full.get((name, path, call.rest))
             stands = source is not None and (path is None or written.get(path, (-1, -1)) < source)
             if stands and source is not None and plan.pairs[source] in plan.drop:
                 found.append((stubs[made], plan.pairs[source]))
-        if block.name in wire.WRITES:
-            written[_path(arguments)] = made
+        if name in wire.WRITES:
+            written[path] = made
         elif answer and not _block(request, answer).error and _block(request, answer).name != wire.STUB:
-            full[block.name, arguments] = made
+            full[name, path, call.rest] = made
     return found
-
-
-def _path(arguments: bytes) -> str | None:
-    value = spans.decode(arguments)
-    found = (value.get("file_path") or value.get("notebook_path")) if isinstance(value, dict) else None
-    return found if isinstance(found, str) else None

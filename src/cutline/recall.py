@@ -6,6 +6,7 @@ Law: reading only, scoped to one project. The record is asked first, because it 
 
 from __future__ import annotations
 
+import posixpath
 import re
 import time
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from . import events, spans
+from . import events, narration, repeats
 from .blocks import ToolCall
 from .errors import InputError
 from .record import Record, Recorded
@@ -23,6 +24,7 @@ from .specifics import value_of
 from .wire import anthropic as wire
 
 ADDRESS = re.compile(r"[0-9a-f]{16}\Z")
+_MOST = 200  # calls about a file that are looked through for the one that a stub points to
 _FILE_KEYS = ("file_path", "notebook_path", "filePath", "absolute_path")
 _NUMBERED = re.compile(r"\s*(\d+)(?:\t|→)(.*)\Z", re.S)
 
@@ -148,28 +150,54 @@ def by_address(sources: Sequence[Source], address: str) -> Recalled | None:
 
 
 def by_words(sources: Sequence[Source], words: Sequence[str], limit: int) -> list[Recalled]:
-    """Calls that hold all words, each address once, newest first within each source."""
+    """Calls that hold all words, each address once, newest first within each source.
+
+    Earlier calls of recall itself are left out: they only repeat what they found.
+    """
     found: dict[str, Recalled] = {}
     for source in sources:
-        for hit in source.search(words, limit):
-            found.setdefault(hit.call.address, hit)
+        for hit in source.search(words, 2 * limit):
+            if not (narration.is_own(hit.call.name) and hit.call.name.endswith("recall")):
+                found.setdefault(hit.call.address, hit)
     return list(found.values())[:limit]
 
 
 def _behind_a_stub(source: Source, hit: Recalled) -> Recalled:
-    """The full result that a client's "unchanged since your last read" points back to (docs/wire.md, 12)."""
+    """The full result that a client's "unchanged since your last read" points back to (docs/wire.md, 12).
+
+    It is the last one before the pointer: what the same call was answered later may be another file by then.
+    """
     if not (hit.call.result or "").startswith(wire.STUBS):
         return hit
-    target = _path_of(hit.call)
-    if not target:
-        return hit
-    same = (hit.call.name, spans.canonical(hit.call.arguments))
-    for other in source.search([target], 200):
-        if (other.call.name, spans.canonical(other.call.arguments)) != same or other.call.error:
-            continue
-        if other.call.result and not other.call.result.startswith(wire.STUBS):
-            return other
-    return hit
+    wanted = repeats.asked(hit.call.arguments)
+    about = posixpath.basename(wanted.path) if wanted.path else str(_arguments(hit.call).get("url") or "")
+    found = [
+        other
+        for other in (source.search([about], _MOST) if about else ())
+        if other.call.result
+        and not other.call.error
+        and not other.call.result.startswith(wire.STUBS)
+        and other.call.name == hit.call.name
+        and _same(repeats.asked(other.call.arguments), wanted)
+        and _before(other, hit)
+    ]
+    return max(found, key=_order, default=hit)
+
+
+def _same(one: repeats.Asked, other: repeats.Asked) -> bool:
+    if one.rest != other.rest or one.path is None or other.path is None:
+        return one == other
+    return one.path == other.path or one.path.endswith(f"/{other.path}") or other.path.endswith(f"/{one.path}")
+
+
+def _before(other: Recalled, hit: Recalled) -> bool:
+    if other.session != hit.session and (other.at is None or hit.at is None):
+        return False  # nothing says which was first
+    return _order(other) <= _order(hit)
+
+
+def _order(hit: Recalled) -> tuple[float, int]:
+    return hit.at or 0.0, hit.message
 
 
 def _arguments(call: ToolCall) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def turns_of(request: Request, pairs: dict[Key, Key], floor: Key) -> tuple[list[
         if message.role != "assistant":
             continue
         for index, block in enumerate(message.blocks):
-            if not wire.is_checkpoint(block):
+            if block.kind is not CALL or not wire.is_checkpoint(block):
                 continue
             key = (number, index)
             if key <= floor:

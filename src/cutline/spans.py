@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from json.encoder import encode_basestring_ascii as _quoted
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from .errors import Unreadable
@@ -197,9 +198,12 @@ def canonical(literal: bytes) -> bytes:
 def _write(value: Any, out: list[str]) -> None:
     if isinstance(value, tuple):
         out.append("{")
-        for number, (key, item) in enumerate(sorted(value, key=lambda pair: str(pair[0]))):
+        for number, (key, item) in enumerate(sorted(value, key=itemgetter(0))):
             out.append(f",{_quoted(key)}:" if number else f"{_quoted(key)}:")
-            _write(item, out)
+            if type(item) is str:  # most are: a call spared
+                out.append(_quoted(item))
+            else:
+                _write(item, out)
         out.append("}")
     elif isinstance(value, list):
         out.append("[")

@@ -8,9 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, lru_cache, partial
 from typing import Any
+
+
+def lazily(pattern: str, flags: int = 0) -> Callable[[], re.Pattern[str]]:
+    """A pattern that is compiled when it is first asked for: these take longer than anything else of an import."""
+    return cache(partial(re.compile, pattern, flags))
+
 
 # The target: what a call is about
 
@@ -26,12 +32,12 @@ _ABOUT = (
 )
 _NEVER = ("workdir", "cwd", "justification", "sandbox_permissions", "timeout", "model", "subagent_type")
 _WIDTH, _SHORT, _LONG = 120, 300, 10_000
-_PATCHED = re.compile(r"^(?:\*\*\* (?:Update|Add|Delete) File: |\+\+\+ (?:b/)?)(\S.*)$", re.M)
-_SHELL = re.compile(r"(?:.*/)?(?:ba|z|da|fi|pw)?sh(?:\.exe)?|-\w*c|(?:.*/)?powershell(?:\.exe)?|-Command")
-_GO_THERE = re.compile(r"\s*cd\s+(?:\"[^\"]*\"|'[^']*'|[^\s;&|]+)[ \t]*(?:&&|;|\n)\s*(?=\S)")
-_LOOSE = re.compile(r"""(?<![\w.])["']?([A-Za-z_]\w{0,30})["']?\s*:\s*"((?:[^"\\]|\\.){1,2000})""")
-_BLANKS = re.compile("[\\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_PATCHED = lazily(r"^(?:\*\*\* (?:Update|Add|Delete) File: |\+\+\+ (?:b/)?)(\S.*)$", re.M)
+_SHELL = lazily(r"(?:.*/)?(?:ba|z|da|fi|pw)?sh(?:\.exe)?|-\w*c|(?:.*/)?powershell(?:\.exe)?|-Command")
+_GO_THERE = lazily(r"\s*cd\s+(?:\"[^\"]*\"|'[^']*'|[^\s;&|]+)[ \t]*(?:&&|;|\n)\s*(?=\S)")
+_LOOSE = lazily(r"""(?<![\w.])["']?([A-Za-z_]\w{0,30})["']?\s*:\s*"((?:[^"\\]|\\.){1,2000})""")
+_BLANKS = lazily("[\\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_SURROGATE = lazily("[\ud800-\udfff]")
 
 
 def target(name: str, arguments: bytes) -> str:
@@ -47,15 +53,15 @@ def target(name: str, arguments: bytes) -> str:
         "" where there is nothing to name.
     """
     del name
-    text = _SURROGATE.sub("\ufffd", aim(read(arguments))[:1_000])
-    clean = _BLANKS.sub(" ", text).strip()
+    text = _SURROGATE().sub("\ufffd", aim(read(arguments))[:1_000])
+    clean = _BLANKS().sub(" ", text).strip()
     return clean if len(clean) <= _WIDTH else clean[: _WIDTH - 1].rstrip() + "…"
 
 
 def value_of(arguments: bytes) -> Any:
     """The value of a call's raw arguments; None where they are no JSON. A lone surrogate escape is no fault."""
     try:
-        return json.loads(arguments.decode("utf-8", "replace"), parse_int=_whole)
+        return _DECODER.decode(arguments.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
 
@@ -64,16 +70,19 @@ def _whole(digits: str) -> int:
     return int(digits) if len(digits) < 20 else 0
 
 
+_DECODER = json.JSONDecoder(parse_int=_whole)
+
+
 def read(arguments: bytes) -> Any:
     """The arguments' value; of what is no JSON, the members that can be salvaged, or else its text."""
     value = value_of(arguments)
     if value is not None:
         return value
     text = arguments[: 4 * _LONG].decode("utf-8", "replace")
-    if _PATCHED.search(text):
+    if _PATCHED().search(text):
         return text
     # A torn object, or a program that calls tools: whatever reads as `key: "value"`.
-    found = {key: inner.replace('\\"', '"').replace("\\\\", "\\") for key, inner in _LOOSE.findall(text)}
+    found = {key: inner.replace('\\"', '"').replace("\\\\", "\\") for key, inner in _LOOSE().findall(text)}
     return found if _SALVAGED & found.keys() else text
 
 
@@ -86,7 +95,7 @@ def aim(value: Any) -> str:
     if found:
         return found
     command = _pick(value, _COMMANDS)[:2_000]
-    there = _GO_THERE.match(command)
+    there = _GO_THERE().match(command)
     return (
         command[there.end() if there else 0 :]
         or _pick(value, _ABOUT)
@@ -103,13 +112,13 @@ def flat(value: Any) -> str:
     if type(value) is int:
         return str(value)
     if isinstance(value, list) and value and all(isinstance(item, str) for item in value[:20]):
-        return " ".join(word for word in value[:20] if not _SHELL.fullmatch(word[:100])).strip()
+        return " ".join(word for word in value[:20] if not _SHELL().fullmatch(word[:100])).strip()
     return _patched(_brief([value]))
 
 
 def _patched(text: str) -> str:
     """The files that a patch names; any other text as it is."""
-    files = _PATCHED.findall(text) if text.startswith(("***", "---", "diff ")) else None
+    files = _PATCHED().findall(text) if text.startswith(("***", "---", "diff ")) else None
     return ", ".join(files) if files else text
 
 
@@ -139,14 +148,14 @@ def texts(value: Any, depth: int = 4) -> Iterator[str]:
 # Specifics: what a text holds that can't be guessed
 
 _HEAD, _TAIL = 48 * 1024, 16 * 1024
-_TOKEN = re.compile(
+_TOKEN = lazily(
     r"`[^`\s]{2,80}`"
     r"|https?://[^\s\"'`<>()\[\]{}\\]+"
     r"|\d{1,3}(?:,\d{3})+(?:\.\d+)?\w*"
     r"|[\w$@~/.-][\w$@~/.%+-]*(?:::[\w.]+)*"
 )
 _COMMON = "ERROR|WARNING|PASSED|FAILED|README|TRUE|FALSE|NULL|TODO|NOTE|HTTP|JSON|HTML|PASS|FAIL|INFO|WARN|DONE"
-_IS = re.compile(
+_IS = lazily(
     r"https?://.+"
     r"|(?!\d+(?:st|nd|rd|th)$)\d[\d,]*(?:\.\d+)?(?:%|[A-Za-z]{1,3})"  # a number with its unit
     r"|\d[\d,]+|\d+\.\d+|\d+(?:[-./]\d+)+"
@@ -169,7 +178,7 @@ def specifics(text: str) -> frozenset[str]:
     a file is found by either name. Of a text of more than 64 KB the first 48 KB and the last 16 KB are read.
     """
     found = set()
-    for raw in set(_TOKEN.findall(ends(text))):
+    for raw in set(_TOKEN().findall(ends(text))):
         # Most tokens are plain words: told apart here, in a tenth of the time that the pattern takes.
         if raw.isalpha() and (raw.islower() or raw.istitle()):
             continue
@@ -178,13 +187,13 @@ def specifics(text: str) -> frozenset[str]:
             inner = raw[1:-1].removesuffix("()")
             if any(map(str.isalnum, inner)):
                 found.add(inner)
-            parts = _TOKEN.findall(inner)
+            parts = _TOKEN().findall(inner)
         for part in parts:
             token = part if part[-1] == "%" else part.rstrip(".,:;-+%/")
-            if 1 < len(token) <= 200 and _IS.fullmatch(token):
+            if 1 < len(token) <= 200 and _IS().fullmatch(token):
                 found.add(token)
                 last = token.rsplit("/", 1)[-1]
-                if last != token and _IS.fullmatch(last):
+                if last != token and _IS().fullmatch(last):
                     found.add(last)
     return frozenset(found)
 
@@ -213,7 +222,7 @@ def stands(name: str, text: str) -> bool:
 
 # Content words: what is left of a text without filler
 
-WORD = re.compile(r"[^\W\d_]{3,}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}")
+WORD = lazily(r"[^\W\d_]{3,}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}")
 _FILLER_WORDS = """
 the and but for nor not with without into onto from that this these those then than them they their there here
 what when where which while who whom whose why how all any both each every few more most other some such only
@@ -255,4 +264,4 @@ def stems(text: str) -> frozenset[str]:
 
 def content(text: str) -> frozenset[str]:
     """Stems of the words that are no filler."""
-    return frozenset(map(stem, WORD.findall(text.lower()))) - FILLER
+    return frozenset(map(stem, WORD().findall(text.lower()))) - FILLER

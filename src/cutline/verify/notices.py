@@ -5,12 +5,17 @@ Law: the wording is shared with the cut (`cutline.notice`), the figures and what
 
 from __future__ import annotations
 
+import json
+import posixpath
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from .. import narration
 from ..blocks import ToolCall, address
 from ..notice import Loss, Unit, compose, instruction_files
+from ..specifics import value_of
 from .fates import SAY, Fate, Fates, Stretch
 from .history import Block, History, Message
 
@@ -21,6 +26,7 @@ STUBS = (
     "File unchanged since last read. The content from the earlier Read tool_result",
     "Already fetched http",
 )
+READ_ITSELF = re.compile(r"Called the Read tool with the following input: (\{.*\})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,19 +183,32 @@ def fillings(cut: Fates) -> dict[int, Addition]:
     filled: dict[int, Addition] = {}
     if not cut.options.notices:
         return filled
-    whole: dict[tuple[str, str], Block] = {}  # the last full result of a tool with the same arguments
-    written: dict[str, int] = {}  # the last call that wrote to a path
+    calls = [block for block in history.blocks if block.type == "tool_use" and block.seq > history.floor]
+    repeated = {call.name for call in calls if call.message >= cut.seam and _points_back(history, call.partner)}
+    if not repeated:
+        return filled
+    paths = {
+        call.seq: _path(arguments(history, call))
+        for call in calls
+        if call.name in WRITERS or (call.name in repeated and call.partner is not None)
+    }
+    named = {block.seq: _attached(history, block) for block in history.blocks if block.seq > history.floor}
+    absolute = _absolute({*paths.values(), *(path for given in named.values() for path in given)})
+    whole: dict[tuple[str, str, str], Block] = {}  # the last full result of a tool that was asked the same
+    written: dict[str, int] = {}  # the last call that wrote to a path, or the human's naming it
     for call in history.blocks:
-        if call.type != "tool_use" or call.seq <= history.floor:
+        for path in filter(None, named.get(call.seq, ())):
+            written[absolute.get(path) or path] = call.seq
+        if call.seq not in paths:
             continue
-        path = _path(history, call)
+        path = absolute.get(paths[call.seq]) or paths[call.seq]
         if call.name in WRITERS and path:
             written[path] = call.seq
         result = call.partner
         if result is None:
             continue
-        key = (call.name, address("", call.name, arguments(history, call)))
-        if not history.result_text(result).startswith(STUBS):
+        key = (call.name, path, _question(arguments(history, call), path != ""))
+        if not _points_back(history, result):
             if not history.flag(result):
                 whole[key] = call
             continue
@@ -204,13 +223,52 @@ def fillings(cut: Fates) -> dict[int, Addition]:
     return filled
 
 
-def _path(history: History, call: Block) -> str:
-    given = call.node.get(b"input")
-    for key in (b"file_path", b"notebook_path"):
-        node = given.get(key) if given is not None else None
-        if node is not None and node.kind == '"':
-            return history.string(node)
-    return ""
+def _points_back(history: History, result: Block | None) -> bool:
+    return result is not None and history.result_text(result).startswith(STUBS)
+
+
+def _path(given: bytes) -> str:
+    """The file that arguments name, `.` and `..` resolved; "" where they name none."""
+    value = value_of(given)
+    path = value[name] if isinstance(value, dict) and (name := _names_file(value)) else ""
+    return posixpath.normpath(path) if 0 < len(path) <= 4_096 else path
+
+
+def _names_file(value: dict[str, Any]) -> str:
+    """The argument that names a file; "" where there is none."""
+    return next((key for key in ("file_path", "notebook_path") if value.get(key) and type(value[key]) is str), "")
+
+
+def _attached(history: History, block: Block) -> list[str]:
+    """The files that the client read by itself because the human named them, and put into this text."""
+    if block.type != "text" or block.role == "assistant":
+        return []
+    words = history.words(block)
+    if not words.startswith("<system-reminder>"):
+        return []
+    return [_path(given.encode("utf-8", "surrogatepass")) for given in READ_ITSELF.findall(words)]
+
+
+def _absolute(paths: set[str]) -> dict[str, str]:
+    """For each end of an absolute path: that path, or "" where several end so."""
+    found: dict[str, str] = {}
+    for path in paths:
+        at = 0 if path.startswith("/") and 1 < len(path) <= 4_096 else -1
+        while at >= 0:
+            end = path[at + 1 :]
+            found[end] = path if end not in found else ""
+            at = path.find("/", at + 1)
+    return found
+
+
+def _question(given: bytes, file: bool) -> str:
+    """A call's arguments but for the file, and for a first line that is the file's own, in one spelling."""
+    value = value_of(given) if file else None
+    if not isinstance(value, dict):
+        return address("", "", given)
+    name = _names_file(value)
+    kept = {key: item for key, item in value.items() if key != name and (key, repr(item)) != ("offset", "1")}
+    return address("", "", json.dumps(kept, sort_keys=True).encode())
 
 
 def _raw_content(history: History, result: Block) -> bytes:

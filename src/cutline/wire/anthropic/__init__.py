@@ -20,6 +20,7 @@ from .reading import (
     read,
     result_text,
     text_span,
+    text_start,
     weight,
     words,
 )
@@ -29,6 +30,7 @@ from .rules import (
     SUBAGENTS,
     TODO_LISTS,
     WRITES,
+    attached,
     author,
     binds_thinking,
     completed,
@@ -53,6 +55,7 @@ __all__ = [
     "TODO_LISTS",
     "WRITES",
     "Request",
+    "attached",
     "author",
     "binds_thinking",
     "call",
@@ -70,6 +73,7 @@ __all__ = [
     "result_text",
     "signed_narration",
     "text_span",
+    "text_start",
     "weight",
     "words",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from ...blocks import Author, Block, Kind, Message
-from .reading import CALL, NARRATION, RESULT, Request, result_text
+from .reading import CALL, NARRATION, RESULT, Request, result_text, text_span, words
 
 # Tools whose pairs stay before a seam (docs/cut.md: what stays). The names are Claude Code's.
 SPEECH = frozenset(("AskUserQuestion", "ExitPlanMode"))
@@ -19,6 +19,7 @@ WRITES = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
 
 _CHECKPOINT = re.compile(r"(?:^|[_.-])micro_handoff$").search
 _SAY = re.compile(r"(?:^|cutline[_.-]+)say$").search
+_ATTACHED = re.compile(r"Called the Read tool with the following input: (\{[^\n]*\})")
 _WRAPPERS = re.compile(r'\s*(?:\{"result":\s*"|<untrusted_context>\s*)?').match
 
 
@@ -31,6 +32,14 @@ def is_checkpoint(block: Block) -> bool:
 def is_say(name: str) -> bool:
     """Cutline's own tool for words to the human."""
     return name.endswith("say") and _SAY(name) is not None
+
+
+def attached(request: Request, block: Block) -> list[bytes]:
+    """Arguments of the reads that the client made by itself, for a file that the human named: text holds them."""
+    start, _ = text_span(request, block)
+    if not request.view.startswith("<system-reminder>", start):
+        return []
+    return [found.encode("utf-8", "surrogatepass") for found in _ATTACHED.findall(words(request, block))]
 
 
 def completed(request: Request, answer: Block) -> bool:
