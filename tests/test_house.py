@@ -12,7 +12,14 @@ PACKAGE = ROOT / "src" / "cutline"
 # Lower floors first; a room may import rooms of lower floors and, on its own floor, those named with it.
 FLOORS = [
     {"errors": (), "spans": ("errors",), "blocks": ("spans",)},
-    {"wire": (), "specifics": (), "narration": ("specifics",), "checkpoint": (), "mandate": ()},
+    {
+        "wire": (),
+        "specifics": (),
+        "narration": ("specifics",),
+        "repeats": ("specifics",),
+        "checkpoint": (),
+        "mandate": (),
+    },
     {
         "notice": (),
         "seam": (),
