@@ -64,6 +64,23 @@ class TestTheUsersArguments:
         words = [word for word in made.arguments if word.startswith("--append-system-prompt")]
         assert words == [f"--append-system-prompt=Be kind.\n\n{mandate.MANDATE}"]
 
+    def test_a_prompt_out_of_a_file_comes_before_it(self):
+        made = compose(
+            asked(["--append-system-prompt-file", "x.md", "--append-system-prompt=Be kind.", "-p", "hi"]),
+            Wish(),
+            address=ADDRESS,
+            provider=claude_code.DEFAULT_UPSTREAM,
+            folder="/run/x",
+            python="/usr/bin/python3",
+            given={},
+            appended="From the file.",
+            status_line=None,
+            environment={},
+            shows_thinking=True,
+        )
+        words = [word for word in made.arguments if word.startswith("--append-system-prompt")]
+        assert words == [f"--append-system-prompt=From the file.\n\nBe kind.\n\n{mandate.MANDATE}"]
+
     def test_behind_two_dashes_nothing_is_looked_at(self):
         made = start("-p", "--", "--settings", "x")
         assert made.arguments[-3:] == ("--", "--settings", "x")
@@ -264,6 +281,7 @@ class TestARun:
         [
             (("claude", "--settings", "nowhere.json"), "--settings nowhere.json: no such file"),
             (("claude", "--settings", "{broken"), "--settings: no JSON"),
+            (("claude", "--append-system-prompt-file", "no.md"), "--append-system-prompt-file no.md: no such file"),
             (("claude", "mcp", "list"), "type: claude mcp list"),
             (("vim",), "run knows claude, not vim"),
         ],

@@ -84,6 +84,16 @@ class TestRecall:
         assert self.WHERE in asked(tools, "recall", what="sites AUDIT")
         assert "no call in this project" in asked(tools, "recall", what="sites nowhere")
 
+    def test_does_not_find_earlier_calls_of_itself(self, tools: Tools, record: Record, folder: Path):
+        asking = call("toolu_2", "mcp__cutline__recall", what="sites audit")
+        again = [
+            {"role": "assistant", "content": [asking]},
+            {"role": "user", "content": [result("toolu_2", "128 sites")]},
+        ]
+        record.write(exchange(folder, *self.history(folder, "128 sites"), *again))
+        assert "toolu_2" not in asked(tools, "recall", what="sites audit")
+        assert asked(tools, "recall", what="sites audit").count("\n") == 1
+
     def test_stays_within_the_project(self, tools: Tools, record: Record, folder: Path):
         record.write(exchange(folder.parent / "another", *self.history(folder, "128 sites")))
         assert "nothing at the address" in asked(tools, "recall", what=self.WHERE)
@@ -145,6 +155,31 @@ class TestRecall:
         reply = tools.call("recall", {"what": where}, "")
         assert reply.texts[1] == "1\tthe whole file" and "found behind the pointer" in reply.texts[0]
 
+    def test_of_a_pointer_gives_what_was_shown_before_it_however_it_was_asked_for(
+        self, tools: Tools, record: Record, folder: Path
+    ):
+        stub = "Wasted call — file unchanged since your last Read. Refer to that earlier tool_result instead."
+        file = str(folder / "a.py")
+        asked_for = [{"file_path": file}, {"file_path": "a.py", "offset": 1}, {"file_path": file}]
+        messages: list[dict[str, Any]] = [{"role": "user", "content": "Go."}]
+        for number, (given, shown) in enumerate(zip(asked_for, ("1\told", stub, "1\tnew")), 1):
+            messages.append({"role": "assistant", "content": [call(f"toolu_{number}", "Read", **given)]})
+            messages.append({"role": "user", "content": [result(f"toolu_{number}", shown)]})
+        record.write(exchange(folder, *messages))
+        where = address("toolu_2", "Read", json.dumps(asked_for[1]).encode())
+        assert tools.call("recall", {"what": where}, "").texts[1] == "1\told"
+
+    def test_of_a_fetch_that_points_back_gives_the_page(self, tools: Tools, record: Record, folder: Path):
+        given = {"url": "https://a.example/page", "prompt": "all of it"}
+        pointer = "Already fetched https://a.example/page with the same prompt 40s ago in this conversation (tool call"
+        messages: list[dict[str, Any]] = [{"role": "user", "content": "Go."}]
+        for number, shown in enumerate(("the page", pointer)):
+            messages.append({"role": "assistant", "content": [call(f"toolu_{number}", "WebFetch", **given)]})
+            messages.append({"role": "user", "content": [result(f"toolu_{number}", shown)]})
+        record.write(exchange(folder, *messages))
+        where = address("toolu_1", "WebFetch", json.dumps(given).encode())
+        assert tools.call("recall", {"what": where}, "").texts[1] == "the page"
+
     def test_brings_images_back(self, tools: Tools, record: Record, folder: Path):
         image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
         shot = call("toolu_1", "Bash", command="make audit")
@@ -188,6 +223,28 @@ class TestTheCheckpoint:
         reply = tools.call("micro_handoff", {"done": "a"}, "toolu_x")
         assert reply.texts[0].startswith("checkpoint refused:") and reply.error
         assert record.documents(str(folder)) == []
+
+    def test_belongs_to_the_session_that_called_it_also_after_a_clear(self, tools: Tools, record: Record, folder: Path):
+        self.risky(record, folder, "toolu_y")
+        asked(tools, "micro_handoff", "toolu_y", **DOCUMENT)
+        asked(tools, "micro_handoff", "toolu_y", **DOCUMENT)
+        assert [held.session for held in record.documents(str(folder))] == ["another-id-after-a-clear"]
+
+    def test_that_was_refused_hides_no_risk_from_the_next_one(self, tools: Tools, record: Record, folder: Path):
+        """The second call begins where the last stored checkpoint stands, not behind the refused one."""
+        refused = {**result("toolu_2", "checkpoint refused: done: a text is required"), "is_error": True}
+        record.write(
+            exchange(
+                folder,
+                {"role": "user", "content": "Go."},
+                {"role": "assistant", "content": [call("toolu_1", "Bash", command="git log -1")]},
+                {"role": "user", "content": [result("toolu_1", "a1b2c3d retry_policy.go:213")]},
+                {"role": "assistant", "content": [call("toolu_2", HANDOFF, done="a")]},
+                {"role": "user", "content": [refused]},
+                answer=[call("toolu_3", HANDOFF, **DOCUMENT)],
+            )
+        )
+        assert "not narrated" in asked(tools, "micro_handoff", "toolu_3", **DOCUMENT)
 
     def risky(self, record: Record, folder: Path, id: str) -> None:
         record.write(
@@ -250,6 +307,8 @@ class TestOverStandardInputAndOutput:
                 listed = (await client.list_tools()).tools
                 assert [tool.name for tool in listed] == [tool["name"] for tool in mandate.TOOLS]
                 assert listed[1].meta == {"anthropic/maxResultSizeChars": 500_000}
+                # Else a client in its plan mode refuses them.
+                assert all(tool.annotations is not None and tool.annotations.read_only_hint for tool in listed)
                 said = await client.call_tool("say", {"text": "I read a.py, because it leaks."})
                 assert said.content[0].text == "said" and not said.is_error
                 stored = await client.call_tool("micro_handoff", DOCUMENT)

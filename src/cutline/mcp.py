@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from . import checkpoint, events, mandate, notice, project, recall, record, risks
-from .blocks import Event, Said, address
+from .blocks import Event, Said, ToolCall, address
 from .checkpoint import Document, Stamp
 from .errors import CutlineError, InputError, Unreadable
 from .recall import ADDRESS, Recalled, SessionFiles, Source
@@ -52,7 +52,8 @@ class Tools:
         directory: the working directory.
         scope: the project that recall is scoped to.
         record: the durable record; None where recording is off.
-        session: the client's id of its session; "" where it names none.
+        session: the client's id of its session; "" where it names none. The environment keeps the first one after a
+            /clear, so the record's is taken where it knows the call.
         handed_back: risks were handed back since the last stored checkpoint: the next one is stored.
     """
 
@@ -131,7 +132,7 @@ class Tools:
         if whole is None:
             return None
         begin = max(
-            (n + 1 for n, event in enumerate(whole) if not isinstance(event, Said) and _is_checkpoint(event.name)),
+            (n + 1 for n, event in enumerate(whole) if not isinstance(event, Said) and _is_stored(event)),
             default=0,
         )
         found = risks.find(whole[begin:], whole, document)
@@ -161,6 +162,7 @@ class Tools:
             for row in latest[:_LATEST]:
                 held = self.record.history(row.session, row.agent)
                 if held is not None and call_id.encode() in held.answer:
+                    self.session = row.session
                     try:
                         return _before(events.events(wire.read(_with_answer(held.body, held.answer))))
                     except Unreadable:
@@ -223,6 +225,12 @@ def _is_checkpoint(name: str) -> bool:
     return name.endswith("micro_handoff")
 
 
+def _is_stored(call: ToolCall) -> bool:
+    """Whether a call is a checkpoint that was stored: one that was refused leaves everything where it is."""
+    told = call.result
+    return _is_checkpoint(call.name) and told is not None and not call.error and checkpoint.REFUSED not in told[:60]
+
+
 def _with_answer(body: bytes, answer: bytes) -> bytes:
     """A body with the answer put behind its last message."""
     request = wire.read(body)
@@ -280,8 +288,11 @@ def _answer(tools: Tools, name: str, arguments: Mapping[str, Any], call_id: str)
 
 
 def _listed(tool: Mapping[str, Any]) -> dict[str, Any]:
-    """A tool as it is listed, with the size that the client is asked to let through (docs/claude-code.md)."""
-    held = dict(tool)
+    """A tool as it is listed, with what the client is asked for (docs/claude-code.md).
+
+    None of the three changes anything of the project's, and a client in its plan mode runs no tool that might.
+    """
+    held = {**tool, "annotations": {"readOnlyHint": True}}
     if held["name"] == "recall":
         held["_meta"] = {"anthropic/maxResultSizeChars": 500_000}
     return held

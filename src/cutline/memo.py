@@ -125,7 +125,7 @@ def _shared(body: bytes, known: wire.Request) -> int:
     while low < high:
         middle = (low + high + 1) // 2
         end = messages[middle - 1].end
-        if body[start:end] == last[start:end]:
+        if body.startswith(last[start:end], start):
             low, start = middle, end
         else:
             high = middle - 1

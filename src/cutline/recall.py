@@ -9,8 +9,8 @@ from __future__ import annotations
 import posixpath
 import re
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,13 +18,15 @@ from typing import Any, Protocol
 from . import events, narration, repeats
 from .blocks import ToolCall
 from .errors import InputError
-from .record import Record, Recorded
-from .sessions.claude_code import open_session, sessions
+from .record import Record, Recorded, Said, is_tool
+from .record import texts as record_texts
+from .sessions.claude_code import Session, open_session, sessions
 from .specifics import value_of
 from .wire import anthropic as wire
 
 ADDRESS = re.compile(r"[0-9a-f]{16}\Z")
 _MOST = 200  # calls about a file that are looked through for the one that a stub points to
+_UNITS = ((90, 1, "s"), (5_400, 60, "min"), (172_800, 3_600, "h"), (float("inf"), 86_400, "d"))
 _FILE_KEYS = ("file_path", "notebook_path", "filePath", "absolute_path")
 _NUMBERED = re.compile(r"\s*(\d+)(?:\t|→)(.*)\Z", re.S)
 
@@ -39,6 +41,7 @@ class Recalled:
         at: when it was first seen with its result, seconds since the epoch; None where that is not known.
         message: index of its message in that history.
         content: the raw JSON of the result's content; b"" where there is none.
+        project: the project that its session belongs to, or its directory; "" where neither is known.
     """
 
     call: ToolCall
@@ -46,6 +49,7 @@ class Recalled:
     at: float | None
     message: int
     content: bytes
+    project: str = ""
 
 
 class Source(Protocol):
@@ -54,69 +58,142 @@ class Source(Protocol):
     def calls(self, address: str) -> list[Recalled]:
         """Every place of an address."""
 
-    def search(self, words: Sequence[str], limit: int) -> list[Recalled]:
-        """Calls whose arguments or result hold all the words, in any case of letters."""
+    def search(self, words: Sequence[str], limit: int, *, tool: str = "", since: float = 0.0) -> list[Recalled]:
+        """Calls whose arguments or result hold all the words, in any case; of one tool, no older than a time."""
+
+    def said(self, words: Sequence[str], limit: int, *, author: str = "", since: float = 0.0) -> list[Said]:
+        """Texts of the agent or the human, or of one of them, that hold all the words."""
 
 
 class SessionFiles:
     """The session files of one working directory, the newest first.
 
     Args:
-        directory: the working directory.
+        directory: the working directory; None for every one that there is.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path | None) -> None:
         self._directory = directory
 
     def calls(self, address: str) -> list[Recalled]:
         """Every place of an address in the newest session that has it."""
-        for found in self._histories():
-            hits = [one for one in found if one.call.address == address]
+        for session in self._sessions():
+            hits = [one for one in of_session(session) if one.call.address == address]
             if hits:
                 return hits[::-1]
         return []
 
-    def search(self, words: Sequence[str], limit: int) -> list[Recalled]:
+    def search(self, words: Sequence[str], limit: int, *, tool: str = "", since: float = 0.0) -> list[Recalled]:
         """Calls that hold all words, from the newest sessions on, until there are enough."""
         hits: list[Recalled] = []
-        for found in self._histories():
-            hits += [one for one in reversed(found) if holds(one.call, words)]
+        for session in self._sessions():
+            hits += chosen(reversed(list(of_session(session))), words, tool, since)
             if len(hits) >= limit:
                 break
         return hits[:limit]
 
-    def _histories(self) -> Iterator[list[Recalled]]:
+    def said(self, words: Sequence[str], limit: int, *, author: str = "", since: float = 0.0) -> list[Said]:
+        """Texts that hold all words, from the newest sessions on, until there are enough."""
+        hits: list[Said] = []
+        for session in self._sessions():
+            hits += said_in(session.history.body, words, author, since, session)
+            if len(hits) >= limit:
+                break
+        return hits[:limit]
+
+    def _sessions(self) -> Iterator[Session]:
         for file in sessions(self._directory):
             try:
-                session = open_session(file.path)
-                yield list(of_request(wire.read(session.history.body), session.id))
+                yield open_session(file.path)
             except InputError:
                 continue
 
 
 class RecordedCalls:
-    """The record's calls within one project.
+    """The record's calls and texts within one project.
 
     Args:
         record: an open record.
         scope: the project's path; None for every project.
+        session: only those of this session.
     """
 
-    def __init__(self, record: Record, scope: str | None) -> None:
+    def __init__(self, record: Record, scope: str | None, session: str | None = None) -> None:
         self._record = record
         self._scope = scope
+        self._session = session
 
     def calls(self, address: str) -> list[Recalled]:
         """Every place of an address."""
-        return [_recorded(hit) for hit in self._record.calls(self._scope, address)]
+        hits = self._record.calls(self._scope, address)
+        return [_recorded(hit) for hit in hits if self._session in (None, hit.session)]
 
-    def search(self, words: Sequence[str], limit: int) -> list[Recalled]:
+    def search(self, words: Sequence[str], limit: int, *, tool: str = "", since: float = 0.0) -> list[Recalled]:
         """Calls that hold all words."""
-        return [_recorded(hit) for hit in self._record.search(self._scope, words, limit)]
+        hits = self._record.search(
+            self._scope, words, limit, tool=tool or None, since=since or None, session=self._session
+        )
+        return [_recorded(hit) for hit in hits]
+
+    def said(self, words: Sequence[str], limit: int, *, author: str = "", since: float = 0.0) -> list[Said]:
+        """Texts that hold all words."""
+        return self._record.said(
+            self._scope, words, limit, author=author or None, since=since or None, session=self._session
+        )
 
 
 def _recorded(hit: Recorded) -> Recalled:
-    return Recalled(hit.found.call, hit.session, hit.at, hit.found.message, hit.content)
+    return Recalled(hit.found.call, hit.session, hit.at, hit.found.message, hit.content, hit.project)
+
+
+def of_session(session: Session) -> Iterator[Recalled]:
+    """Every call of a session file, in its order, at the time of the answer that made it."""
+    times = [(one.message, time_of(one.timestamp)) for one in session.history.requests]
+    at = None
+    for hit in of_request(wire.read(session.history.body), session.id):
+        while times and times[0][0] <= hit.message:
+            at = times.pop(0)[1] or at
+        yield replace(hit, at=at, project=session.cwd)
+
+
+def said_in(
+    body: bytes, words: Sequence[str], author: str = "", since: float = 0.0, session: Session | None = None
+) -> list[Said]:
+    """What agent and human said in a history and holds all words, newest first.
+
+    Args:
+        body: the history.
+        words, author, since: as for a search.
+        session: the session file that the history is of; its answers' times are the texts' times.
+    """
+    times = [(one.message, time_of(one.timestamp) or 0.0) for one in session.history.requests] if session else []
+    name, where = (session.id, session.cwd) if session else ("", "")
+    found: list[Said] = []
+    at = 0.0
+    for text in record_texts(wire.read(body)):
+        while times and times[0][0] <= text.message:
+            at = times.pop(0)[1]
+        lowered = text.text.lower()
+        if author in ("", text.author) and at >= since and all(word.lower() in lowered for word in words):
+            found.append(Said(name, "", "", where, at, 0, text.author, text.text, text.message, text.block))
+    return found[::-1]
+
+
+def chosen(hits: Iterable[Recalled], words: Sequence[str], tool: str, since: float) -> list[Recalled]:
+    """Those that hold all words, are calls of the tool (any, where it is ""), and are no older than a time."""
+    return [
+        hit
+        for hit in hits
+        if holds(hit.call, words) and (not tool or is_tool(hit.call.name, tool)) and (hit.at or 0.0) >= since
+    ]
+
+
+def time_of(timestamp: str) -> float | None:
+    """Seconds since the epoch of a client's timestamp; None where it is none."""
+    try:
+        return datetime.fromisoformat(timestamp).timestamp()
+    except ValueError:
+        return None
 
 
 def of_request(request: wire.Request, session: str, at: float | None = None) -> Iterator[Recalled]:
@@ -274,5 +351,5 @@ def when(at: float | None, now: float | None = None) -> str:
     if at is None:
         return ""
     past = max(0.0, (time.time() if now is None else now) - at)
-    ago = f"{past:.0f} s" if past < 90 else f"{past / 60:.0f} min" if past < 5400 else f"{past / 3600:.0f} h"
+    ago = next(f"{past / one:.0f} {unit}" for below, one, unit in _UNITS if past < below)
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC, {ago} ago"

@@ -26,6 +26,7 @@ _COMMANDS = {
     "demo": "A small coding session, cut and proven; no key, no network.",
     "verify": "Prove that one body is the cut of another.",
     "status": "What the sessions that run through Cutline send now.",
+    "record": "The durable record: what it holds, check it, export, import, delete.",
     "mandate": "The words that the agent is given.",
     "mcp": "The tools for a client, over standard input and output.",
     "proxy": "The proxy alone, for programs pointed at it by hand.",

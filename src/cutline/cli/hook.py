@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 
 import click
 
 from ..errors import CutlineError
+
+_LATEST = 20  # documents that are looked at
 
 
 @click.command("hook", hidden=True)
@@ -19,10 +22,10 @@ def command(name: str) -> None:
     path = os.environ.get("CUTLINE_RECORD", "")
     try:
         payload = json.load(sys.stdin)
-        session = str(payload.get("session_id") or "")
+        session, place = str(payload.get("session_id") or ""), str(payload.get("cwd") or ".")
     except (ValueError, AttributeError):
         return
-    address = _last_document(path, session) if path else ""
+    address = _last_document(path, session, Path(place)) if path else ""
     if address:
         text = (
             f"Cutline: before this summary you wrote a checkpoint; its document is at the address {address}. "
@@ -32,12 +35,20 @@ def command(name: str) -> None:
         click.echo(json.dumps(told))
 
 
-def _last_document(path: str, session: str) -> str:
+def _last_document(path: str, session: str, directory: Path) -> str:
+    """The address of the session's last document; "" where there is none."""
+    from ..project import project
     from ..record import Record
 
     try:
         with Record(path, readonly=True) as held:
             found = held.last_document(session)
+            if found is not None:
+                return found.address
+            # Behind a /clear the tools still bear the first session's id: only the call says whose document it is.
+            for document in held.documents(project(directory))[:_LATEST]:
+                if document.address and any(call.session == session for call in held.calls(None, document.address)):
+                    return document.address
     except CutlineError:
         return ""
-    return found.address if found else ""
+    return ""

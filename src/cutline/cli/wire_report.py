@@ -7,9 +7,13 @@ standard output is the client's.
 from __future__ import annotations
 
 import json
+import sys
+import textwrap
 from typing import Any
 
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from .. import mandate, money
 from ..launch.claude_code import TOOLS
@@ -17,26 +21,23 @@ from ..launch.run import Ended
 from ..proxy.ledger import Account, Read, look, tokens_per_byte
 from . import paint
 
+_NAMES = 14  # columns for the facts' names
+
 
 def show(ended: Ended, as_json: bool) -> None:
     """Print the report of a run."""
-    told = [_of(account, ended) for account in ended.accounts if account.turns or account.agent_turns]
+    shown = [account for account in ended.accounts if account.turns or account.agent_turns or account.compactions]
+    told = [_of(account, ended) for account in shown]
     if as_json:
-        print(json.dumps({"exit_code": ended.code, "sessions": told, "faults": list(ended.faults)}), file=_stderr())
+        print(json.dumps({"exit_code": ended.code, "sessions": told, "faults": list(ended.faults)}), file=sys.stderr)
         return
     out = paint.console(err=True)
     if not told:
         out.print("cutline: no request of a conversation came through the proxy", style=paint.FAINT)
-    for account, figures in zip([a for a in ended.accounts if a.turns or a.agent_turns], told, strict=True):
+    for account, figures in zip(shown, told, strict=True):
         _print(out, account, figures)
     for fault in ended.faults:
         out.print(f"cutline: {fault}", style=paint.BAD)
-
-
-def _stderr() -> Any:
-    import sys
-
-    return sys.stderr
 
 
 def own_bytes() -> int:
@@ -64,6 +65,7 @@ def _of(account: Account, ended: Ended) -> dict[str, Any]:
         "sub_agent_turns": account.agent_turns,
         "other_requests": account.others,
         "compactions": account.compactions,
+        "held_back": account.held_back,
         "token_counts": account.counts,
         "sent_bytes": account.sent,
         "uncut_bytes": account.whole,
@@ -119,92 +121,107 @@ def _narration(read: Read) -> dict[str, int]:
 
 
 def _print(out: Console, account: Account, told: dict[str, Any]) -> None:
-    sub = f", {told['sub_agent_turns']} of them by sub-agents" if told["sub_agent_turns"] else ""
     turns = told["turns"] + told["sub_agent_turns"]
-    out.print()
+    sub = f", {told['sub_agent_turns']:,} by sub-agents" if told["sub_agent_turns"] else ""
     model = account.model or "model not named"
-    out.print(f"Cutline  {account.session[:8]}  {model}, {turns:,} turns{sub}", style="bold")
-    made = paint.table("", "sent", "uncut", "share")
-    made.add_row(
-        "bytes",
-        paint.size(account.sent),
-        paint.size(account.whole),
-        paint.percent(account.sent, account.whole),
-    )
-    if account.used.total_input:
-        uncut = round(account.uncut)
-        estimate = "measured" if uncut == account.used.total_input else "estimated"
-        made.add_row(
-            "input tokens",
-            f"{account.used.total_input:,}",
-            paint.tokens(uncut, estimate),
-            paint.percent(account.used.total_input, uncut),
-        )
-        if told["cost_usd"] is not None and account.metered:
-            made.add_row(
-                "cost",
-                paint.usd(told["cost_usd"]),
-                f"~{paint.usd(told['uncut_cost_usd_estimated'])}",
-                paint.percent(told["cost_usd"], told["uncut_cost_usd_estimated"]),
-            )
-    out.print(made)
-    if account.used.total_input:
-        out.print(
-            f"of the tokens {told['cache_read_tokens']:,} read from the cache, {told['cache_write_tokens']:,} written "
-            f"to it; {told['output_tokens']:,} answered",
-            style=paint.FAINT,
-        )
+    out.print()
+    out.print(f"Cutline · {model} · {_count(turns, 'turn')}{sub} · session {account.session[:8] or '–'}", style="bold")
+    out.print()
+    out.print(_sums(account, told))
     if account.steps:
         out.print()
-        steps = paint.table("checkpoint", "last uncut", "first cut", "its messages", "new text")
-        for step in account.steps:
-            steps.add_row(
-                step.seam,
-                paint.size(step.before),
-                paint.size(step.after),
-                f"{paint.size(step.before_messages)} → {paint.size(step.after_messages)}",
-                paint.size(step.new),
-            )
-        out.print(steps)
+        out.print(_steps(account))
     out.print()
-    for line in _lines(account, told):
-        out.print(line)
+    for name, text in _facts(account, told):
+        lines = textwrap.wrap(text, max(30, out.width - _NAMES)) if out.is_terminal else [text]
+        for number, line in enumerate(lines):
+            out.print(Text.assemble((("" if number else name).ljust(_NAMES), paint.FAINT), line))
     for line in [*account.refusals, *account.faults]:
         out.print(line, style=paint.BAD)
     if account.session:
+        # Not in the table: a command that is broken into lines can't be copied.
         out.print()
-        out.print(f"go on with Cutline  {told['go_on']}", style=paint.GOOD)
-        out.print(f"or in a cut copy    {told['cut_copy']}", style=paint.GOOD)
+        out.print(f"go on with Cutline   {told['go_on']}", style=paint.GOOD)
+        out.print(f"or in a cut copy     {told['cut_copy']}", style=paint.GOOD)
 
 
-def _lines(account: Account, told: dict[str, Any]) -> list[str]:
-    lines = []
+def _sums(account: Account, told: dict[str, Any]) -> Table:
+    """What was sent beside what would have been sent; what is estimated has a ~."""
+    made = paint.table("", "sent", "uncut", "share")
+    made.add_row(
+        "bytes", paint.size(account.sent), paint.size(account.whole), paint.percent(account.sent, account.whole)
+    )
+    sent, uncut = account.used.total_input, round(account.uncut)
+    if not sent:
+        return made
+    about = "" if uncut == sent else "~"
+    estimate = "estimated" if about else "measured"
+    made.add_row("input tokens", f"{sent:,}", paint.tokens(uncut, estimate), about + paint.percent(sent, uncut))
+    if told["cost_usd"] is not None and account.metered:
+        cost, whole = told["cost_usd"], told["uncut_cost_usd_estimated"]
+        made.add_row("cost", paint.usd(cost), about + paint.usd(whole), about + paint.percent(cost, whole))
+    return made
+
+
+def _steps(account: Account) -> Table:
+    """Each checkpoint: the last request before its cut, and the first one behind it."""
+    made = paint.table("checkpoint", "request", "of it messages", "new text")
+    for step in account.steps:
+        made.add_row(
+            step.seam,
+            f"{paint.size(step.before)} → {paint.size(step.after)}",
+            f"{paint.size(step.before_messages)} → {paint.size(step.after_messages)}",
+            paint.size(step.new),
+        )
+    return made
+
+
+def _facts(account: Account, told: dict[str, Any]) -> list[tuple[str, str]]:
+    """What else there is to say, a name and a sentence each; nothing of what did not occur."""
+    facts = []
+    if account.used.total_input:
+        read, wrote = told["cache_read_tokens"], told["cache_write_tokens"]
+        facts.append(("cache", f"{read:,} tokens read, {wrote:,} written; {told['output_tokens']:,} answered"))
     spoken = told["narration"]
     if spoken and spoken["calls"]:
-        carried = spoken["calls"] - spoken["silent"]
-        ways = [
-            f"{spoken[key]} {word}"
-            for key, word in (
-                ("in_text", "in text"),
-                ("in_narration_blocks", "in narration blocks"),
-                ("by_say", "by say"),
-                ("silent", "not at all"),
-            )
-            if spoken[key]
-        ]
-        share = paint.percent(carried, spoken["calls"])
-        lines.append(f"narrated {share} of {spoken['calls']} calls: {', '.join(ways)}")
-        if spoken["hidden_narration_blocks"]:
-            lines.append(f"{spoken['hidden_narration_blocks']} narration blocks came without words")
-    if account.steps:
-        redone = told["work_redone"] or 0
-        lines.append(f"work redone: {redone} call{'' if redone == 1 else 's'} repeated one that had left")
+        facts.append(("narrated", _spoken(spoken)))
+    if not account.steps:
+        facts.append(("checkpoints", "none: everything was sent" if account.sent == account.whole else "none new"))
+    elif told["work_redone"] is not None:
+        redone = told["work_redone"]
+        repeated = f"{_count(redone, 'call')} repeated one that had left" if redone else "no call repeated"
+        facts.append(("work redone", repeated))
     if account.phantoms:
-        lines.append(f"{account.phantoms} turns wrote a call out as text and made none")
-    if account.compactions:
-        lines.append(f"the client summarised the conversation {account.compactions} times")
-    lines.append(
-        f"Cutline's own schemas and mandate: {paint.size(told['own_bytes_per_request'])}, "
-        f"~{told['own_tokens_per_request_estimated']:,} tokens a request"
-    )
-    return lines
+        facts.append(("written out", f"{_count(account.phantoms, 'turn')} wrote a call as text; no tool ran"))
+    if account.compactions or account.held_back:
+        parts = []
+        if account.compactions:
+            times = "once" if account.compactions == 1 else f"{account.compactions} times"
+            parts.append(f"the client summarised the conversation {times}")
+        if account.held_back:
+            parts.append(f"held back {_count(account.held_back, 'time')} for a checkpoint")
+        facts.append(("summaries", "; ".join(parts)))
+    size, tokens = paint.size(told["own_bytes_per_request"]), told["own_tokens_per_request_estimated"]
+    facts.append(("overhead", f"Cutline's tools and mandate: {size}, ~{tokens:,} tokens in each request"))
+    return facts
+
+
+def _spoken(spoken: dict[str, int]) -> str:
+    ways = [
+        f"{spoken[key]} {word}"
+        for key, word in (
+            ("in_text", "in text"),
+            ("in_narration_blocks", "in narration blocks"),
+            ("by_say", "by say"),
+            ("silent", "not at all"),
+        )
+        if spoken[key]
+    ]
+    share = paint.percent(spoken["calls"] - spoken["silent"], spoken["calls"])
+    text = f"{share} of {_count(spoken['calls'], 'call')}: {', '.join(ways)}"
+    hidden = spoken["hidden_narration_blocks"]
+    return f"{text}; {_count(hidden, 'narration block')} came without words" if hidden else text
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

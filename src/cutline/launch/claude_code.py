@@ -26,6 +26,7 @@ _SUBCOMMANDS = frozenset(
         *("plugins", "setup-token", "update", "upgrade", "auto-mode", "remote-control"),
     )
 )
+_MERGED = ("--settings", "--setting-sources", "--append-system-prompt", "--append-system-prompt-file")
 # Other providers' wires: the proxy would not see the traffic, or could not sign it.
 _ELSEWHERE = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY", "CLAUDE_CODE_USE_MANTLE")
 
@@ -39,6 +40,7 @@ class Asked:
         settings: the value of `--settings`, a path or JSON; None where it is not given.
         sources: the value of `--setting-sources`; None where it is not given.
         append: the value of `--append-system-prompt`; None where it is not given.
+        append_file: the value of `--append-system-prompt-file`; None where it is not given.
         display: a `--thinking-display` is given.
     """
 
@@ -46,6 +48,7 @@ class Asked:
     settings: str | None
     sources: str | None
     append: str | None
+    append_file: str | None
     display: bool
 
 
@@ -97,7 +100,7 @@ def asked(arguments: Sequence[str]) -> Asked:
         if word == "--":
             rest += arguments[at:]
             break
-        if name in ("--settings", "--append-system-prompt"):
+        if name in ("--settings", "--append-system-prompt", "--append-system-prompt-file"):
             if not equals:
                 at += 1
                 if at >= len(arguments):
@@ -110,13 +113,8 @@ def asked(arguments: Sequence[str]) -> Asked:
                 found[name] = value if equals else next(iter(arguments[at + 1 :]), "")
             rest.append(word)
         at += 1
-    return Asked(
-        tuple(rest),
-        found.get("--settings"),
-        found.get("--setting-sources"),
-        found.get("--append-system-prompt"),
-        display,
-    )
+    settings, sources, append, file = (found.get(name) for name in _MERGED)
+    return Asked(tuple(rest), settings, sources, append, file, display)
 
 
 def upstream(layers: Sequence[Mapping[str, Any]], environment: Mapping[str, str]) -> str:
@@ -152,6 +150,7 @@ def compose(
     folder: str,
     python: str,
     given: Mapping[str, Any],
+    appended: str | None = None,
     status_line: Mapping[str, Any] | None,
     environment: Mapping[str, str],
     shows_thinking: bool,
@@ -166,6 +165,7 @@ def compose(
         folder: the run's own folder.
         python: the interpreter that runs Cutline's own commands.
         given: the user's `--settings`, decoded.
+        appended: what the user's `--append-system-prompt-file` holds.
         status_line: the status line that the client would show, from whichever settings; None for none.
         environment: the user's.
         shows_thinking: the client knows the flag that shows narration blocks' words.
@@ -195,7 +195,8 @@ def compose(
     }
     if status_line is not None:
         files["statusline.json"] = _dump(dict(status_line))
-    words = mandate.MANDATE if user.append is None else f"{user.append}\n\n{mandate.MANDATE}"
+    # The client takes one appended prompt: the newest joins file and text in this order, older ones refuse both.
+    words = "\n\n".join(part for part in (appended, user.append, mandate.MANDATE) if part)
     # Each with "=": an option that takes several values would swallow a prompt that follows it.
     arguments = [
         f"--settings={folder}/settings.json",

@@ -88,6 +88,7 @@ def claude(arguments: Sequence[str], wish: Wish, environment: Mapping[str, str] 
             folder=str(folder),
             python=sys.executable,
             given=layers[0],
+            appended=_text(user.append_file),
             status_line=next((line for line in lines if isinstance(line, dict)), None),
             environment=env,
             shows_thinking=_shows_thinking(binary, env),
@@ -136,6 +137,17 @@ def _given(settings: str | None) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError("--settings: has to be a JSON object")
     return value
+
+
+def _text(path: str | None) -> str | None:
+    """The user's `--append-system-prompt-file`."""
+    if path is None:
+        return None
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "no UTF-8"
+        raise InputError(f"--append-system-prompt-file {path}: {str(why).lower()}") from None
 
 
 def _quietly(path: Path) -> dict[str, Any]:

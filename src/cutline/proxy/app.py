@@ -9,29 +9,40 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import os
+import socket
 import ssl
 import threading
 import time
+import urllib.request
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import aiohttp
-from aiohttp import web
+from aiohttp import payload, web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDict
 from yarl import URL
 
 from ..errors import InputError
 from . import plan
 from .plan import Cutter, Forward, Refusal, Verdict
+from .tap import unpack_what_is_there
 
 HOOKS = "/cutline/hook/"
 """Where the client's hooks are answered, behind the token."""
 _KEPT = 32 * 1024 * 1024  # bytes of an answer that are kept for the record
+_ERROR = 1024 * 1024  # bytes of a refusal that are read
 _TIMEOUT = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=30, sock_read=None)
 _SKIPPED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")  # aiohttp must not add its own
+_LINE = 65_536  # bytes of a request line or a header
+_BUFFER = 1024 * 1024  # bytes that are read ahead
+_SILENT = logging.getLogger("cutline.proxy.http")
+_SILENT.disabled = True  # aiohttp logs what it can't read, and that may be a key
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +97,12 @@ class Gateway:
         port: int = 0,
     ) -> None:
         base = URL(upstream.rstrip("/"), encoded=True)
+        if base.user is not None or base.password is not None:
+            raise InputError("the provider's base URL holds a name or password; give it without one")
         if base.scheme not in ("http", "https") or not base.host or base.query_string or base.fragment:
             raise InputError(f"{upstream}: is no base URL of a provider; give one such as https://api.anthropic.com")
         self.upstream = str(base)
+        self._by_way_of = _environments_proxy(base)
         self._token = token
         self._passed = passed
         self._verdicts = verdicts if verdicts is not None else {}
@@ -122,45 +136,54 @@ class Gateway:
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_until_complete(self._serve())
+        except BaseException as error:
+            if not self._ready.done():
+                self._ready.set_exception(error)
+            else:
+                raise
         finally:
             self._loop.close()
 
     async def _serve(self) -> None:
-        app = web.Application(client_max_size=plan.BODY_CAP)
-        app.router.add_route("*", "/{rest:.*}", self._handle)
-        runner = web.AppRunner(
-            app, handler_cancellation=True, access_log=None, max_line_size=65_536, max_field_size=65_536
+        server = _Server(
+            self._handle,
+            handler_cancellation=True,
+            access_log=None,
+            logger=_SILENT,
+            auto_decompress=False,
+            max_line_size=_LINE,
+            max_field_size=_LINE,
+            read_bufsize=_BUFFER,
         )
+        runner = web.ServerRunner(server, shutdown_timeout=0.2)
         connector = aiohttp.TCPConnector(limit=0, ssl=_trust())
         async with aiohttp.ClientSession(
             connector=connector,
             timeout=_TIMEOUT,
             auto_decompress=False,
-            trust_env=True,
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=_SKIPPED,
-            max_line_size=65_536,
-            max_field_size=65_536,
-            read_bufsize=262_144,
+            max_line_size=_LINE,
+            max_field_size=_LINE,
+            read_bufsize=_BUFFER,
         ) as self._session:
             await runner.setup()
             try:
-                site = web.TCPSite(runner, "127.0.0.1", self._port, shutdown_timeout=1)
-                await site.start()
+                await web.TCPSite(runner, "127.0.0.1", self._port).start()
                 self._ready.set_result(runner.addresses[0][1])
-            except OSError as error:
-                self._ready.set_exception(error)
+                await self._stopped.wait()
+            finally:
                 await runner.cleanup()
-                return
-            await self._stopped.wait()
-            await runner.cleanup()
 
-    async def _handle(self, request: web.Request) -> web.StreamResponse:
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.raw_headers]
-        target = plan.admit(request._message.path, headers, self._token)
+        target = plan.admit(request.raw_path, headers, self._token)
         if isinstance(target, Refusal):
             return _refuse(target)
-        if target.startswith(HOOKS) and request.method == "POST":
+        if request.headers.get("Expect", "").lower() == "100-continue":
+            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            request.writer.output_size = 0  # nothing of the answer was sent
+        if target.startswith(HOOKS):
             return await self._answer_hook(request, target[len(HOOKS) :])
         which = plan.conversation(request.method, target)
         try:
@@ -172,16 +195,18 @@ class Gateway:
         except TimeoutError:
             return _refuse(Refusal(502, "api_error", f"{self.upstream} did not answer: no connection in time"))
 
-    async def _answer_hook(self, request: web.Request, name: str) -> web.StreamResponse:
+    async def _answer_hook(self, request: web.BaseRequest, name: str) -> web.StreamResponse:
         """One of the client's own hooks; whatever goes wrong, the client goes on as if there were none."""
+        if request.method != "POST":
+            return _refuse(Refusal(404, "not_found_error", "a hook is posted"))
         try:
-            payload = await request.json()
-            told = await asyncio.to_thread(self._hook, name, payload if isinstance(payload, dict) else {})
-        except (ValueError, web.HTTPException):
+            asked = json.loads(await _read(request) or b"")
+            told = await asyncio.to_thread(self._hook, name.partition("?")[0], asked if isinstance(asked, dict) else {})
+        except Exception:
             told = {}
         return web.json_response(told)
 
-    async def _pass(self, request: web.Request, target: str, headers: list[tuple[str, str]]) -> web.StreamResponse:
+    async def _pass(self, request: web.BaseRequest, target: str, headers: list[tuple[str, str]]) -> web.StreamResponse:
         """Anything that carries no history goes through untouched, its body as a stream."""
         length = request.headers.get("Content-Length")
         sent = plan.request_headers(headers, packed=True)
@@ -194,43 +219,52 @@ class Gateway:
             return await self._answer(request, answer, [])
 
     async def _carry(
-        self, request: web.Request, target: str, headers: list[tuple[str, str]], count: bool
+        self, request: web.BaseRequest, target: str, headers: list[tuple[str, str]], count: bool
     ) -> web.StreamResponse:
         """A request with a history: cut, sent, and sent otherwise where the provider refuses the cut."""
         at = time.time()
-        try:
-            body = await request.read()
-        except web.HTTPRequestEntityTooLarge:
+        body = await _read(request)
+        if body is None:
             return _refuse(plan.too_large())
-        low = {name.lower(): value for name, value in headers}
+        low = plan.by_name(headers)
         decided = await self._decide("count" if count else "messages", low, body)
         if isinstance(decided, Refusal):
             return _refuse(decided)
         first = sent = decided
-        refused, verdict = "", None
+        refused, verdict, status = "", None, 0
         tries: list[tuple[Verdict, Forward]] | None = None
-        while True:
-            outgoing = plan.request_headers(headers, sent.packed)
-            async with self._ask(request.method, target, outgoing, sent.body) as answer:
-                if answer.status == 400 and first.changed and tries != []:
-                    said = await answer.content.read(1024 * 1024)
-                    if tries is None:
-                        refused = said.decode("utf-8", "replace")
-                        tries = await self._loop.run_in_executor(self._worker, plan.after_refusal, first, low, body)
-                    verdict, sent = tries.pop(0)
-                    continue
-                if refused and answer.status >= 400:
-                    verdict = None
-                elif verdict is not None and not count:
-                    self._verdicts[first.session, first.seam] = verdict
-                kept: list[bytes] = []
-                try:
-                    return await self._answer(request, answer, kept)
-                finally:
-                    # Also where the client went away: what was sent was sent.
+        kind = "", ""
+        kept: list[bytes] = []
+        reached = True
+        try:
+            while True:
+                outgoing = plan.request_headers(headers, sent.packed)
+                async with self._ask(request.method, target, outgoing, _Body(sent.body)) as answer:
                     kind = answer.headers.get("Content-Type", ""), answer.headers.get("Content-Encoding", "")
-                    told = b"".join(kept)
-                    self._passed(Passed(sent, at, answer.status, told, *kind, refused, verdict, first.seam))
+                    if answer.status == 400 and first.changed and tries != []:
+                        if tries is None:
+                            refused = unpack_what_is_there(await _some(answer), kind[1]).decode("utf-8", "replace")
+                            tries = await self._tries(first, low, body)
+                        verdict, sent = tries.pop(0)
+                        continue
+                    status = answer.status
+                    if status < 400 and verdict is not None and not count:
+                        self._verdicts[first.session, first.seam] = verdict
+                    return await self._answer(request, answer, kept)
+        except aiohttp.ClientConnectorError:
+            reached = False
+            raise
+        finally:
+            # Also where the client went away or the provider broke off: what was sent was sent.
+            if reached or refused:
+                won = verdict if 0 < status < 400 else None
+                self._passed(Passed(sent, at, status, b"".join(kept), *kind, refused, won, first.seam))
+
+    async def _tries(self, first: Forward, headers: dict[str, str], body: bytes) -> list[tuple[Verdict, Forward]]:
+        try:
+            return await self._loop.run_in_executor(self._worker, plan.after_refusal, first, headers, body)
+        except Exception:  # as in _decide
+            return [("original", plan.instead(first, headers, body))]
 
     async def _decide(
         self, which: Literal["messages", "count"], headers: dict[str, str], body: bytes
@@ -239,30 +273,28 @@ class Gateway:
             return self._verdicts.get((session, seam))
 
         try:
+            if "content-encoding" not in headers and self._cutter.is_quick(body):
+                return plan.forward(which, headers, body, self._cutter, known)
             return await self._loop.run_in_executor(
                 self._worker, plan.forward, which, headers, body, self._cutter, known
             )
         except Exception as error:  # a fault of ours must not stop the session: the original goes
             return plan.unharmed(which, headers, body, f"{type(error).__name__}: {error}")
 
-    @contextlib.asynccontextmanager
-    async def _ask(
-        self, method: str, target: str, headers: list[tuple[str, str]], data: bytes | AsyncIterator[bytes] | None
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
+    def _ask(
+        self, method: str, target: str, headers: list[tuple[str, str]], data: _Body | AsyncIterator[bytes] | None
+    ) -> contextlib.AbstractAsyncContextManager[aiohttp.ClientResponse]:
         url = URL(self.upstream + target, encoded=True)
-        async with self._session.request(
-            method, url, headers=CIMultiDict(headers), data=data, allow_redirects=False
-        ) as answer:
-            yield answer
+        return self._session.request(
+            method, url, headers=CIMultiDict(headers), data=data, allow_redirects=False, proxy=self._by_way_of
+        )
 
     async def _answer(
-        self, request: web.Request, answer: aiohttp.ClientResponse, kept: list[bytes]
+        self, request: web.BaseRequest, answer: aiohttp.ClientResponse, kept: list[bytes]
     ) -> web.StreamResponse:
         """Carry an answer back as it comes; its bytes, up to a limit, are put into `kept` for the record."""
         raw = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.raw_headers]
-        response = web.StreamResponse(
-            status=answer.status, reason=answer.reason, headers=CIMultiDict(plan.response_headers(raw))
-        )
+        response = _Answer(status=answer.status, reason=answer.reason, headers=CIMultiDict(plan.response_headers(raw)))
         await response.prepare(request)
         size = 0
         try:
@@ -273,11 +305,97 @@ class Gateway:
                 await response.write(chunk)
         except aiohttp.ClientError:
             # The provider broke off: the client has to see that too, not an answer that seems to have ended.
-            if request.transport is not None:
-                request.transport.abort()
+            _break_off(request)
             return response
         await response.write_eof()
         return response
+
+
+class _Server(web.Server):
+    """Requests without a router: any path and any method comes to the one handler."""
+
+    def __call__(self) -> web.RequestHandler:
+        return _Connection(self, loop=self._loop, **self._kwargs)
+
+
+class _Connection(web.RequestHandler):
+    """A connection whose faults are told in the provider's shape, and without the bytes that caused them."""
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """The answer to what can't be read, or to a fault of ours."""
+        if request.writer.output_size > 0:
+            _break_off(request)
+            raise ConnectionError("an answer broke off")
+        if status == 400 or isinstance(exc, (HttpProcessingError, web.RequestPayloadError)):
+            answer = _refuse(Refusal(400, "invalid_request_error", "the request is no HTTP that could be read"))
+        else:
+            answer = _refuse(Refusal(500, "api_error", f"a fault of the proxy's own: {type(exc).__name__}"))
+        answer.force_close()
+        return answer
+
+
+class _Answer(web.StreamResponse):
+    """An answer with the provider's headers and none of aiohttp's but those of the connection and the date."""
+
+    async def _prepare_headers(self) -> None:
+        added = [name for name in ("Server", "Content-Type") if name not in self.headers]
+        await super()._prepare_headers()
+        for name in added:
+            self.headers.pop(name, None)
+
+
+class _Body(payload.Payload):
+    """A body that is written as it is, in one go: it is in memory already."""
+
+    _value: bytes
+
+    def __init__(self, value: bytes) -> None:
+        super().__init__(value)
+        self._size = len(value)
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        """The body as text; aiohttp wants it."""
+        return self._value.decode(encoding, errors)
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        """Write it."""
+        await writer.write(self._value)
+
+
+async def _read(request: web.BaseRequest) -> bytes | None:
+    """A request's whole body; None where it is over the cap."""
+    parts, size = [], request.content_length or 0
+    if size > plan.BODY_CAP:
+        return None
+    size = 0
+    async for part in request.content.iter_any():
+        size += len(part)
+        if size > plan.BODY_CAP:
+            return None
+        parts.append(part)
+    return b"".join(parts)
+
+
+async def _some(answer: aiohttp.ClientResponse) -> bytes:
+    """The body of an error, or as much of it as matters."""
+    said = b""
+    async for part in answer.content.iter_any():
+        said += part
+        if len(said) > _ERROR:
+            break
+    return said
+
+
+def _break_off(request: web.BaseRequest) -> None:
+    """End an answer in the middle so that it is seen to have broken off."""
+    if request.transport is not None:
+        request.transport.abort()
 
 
 def _refuse(refusal: Refusal) -> web.Response:
@@ -288,9 +406,11 @@ def _refuse(refusal: Refusal) -> web.Response:
 
 def _reason(error: aiohttp.ClientError) -> str:
     """Why there was no answer, in a few words; aiohttp's own text may hold headers and is not shown."""
-    cause = getattr(error, "os_error", None) or error.__cause__
-    if isinstance(cause, OSError) and cause.strerror:
+    cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error.__cause__
+    if isinstance(cause, (ssl.SSLError, socket.gaierror)) and cause.strerror:
         return cause.strerror.lower()
+    if isinstance(cause, OSError) and cause.errno:
+        return os.strerror(cause.errno).lower()  # the error's own text may be a list of addresses
     return type(error).__name__
 
 
@@ -302,3 +422,14 @@ def _trust() -> ssl.SSLContext:
         with contextlib.suppress(OSError, ssl.SSLError):
             context.load_verify_locations(extra)
     return context
+
+
+def _environments_proxy(base: URL) -> URL | None:
+    """The proxy that the environment names for a provider. Not aiohttp's own look: it adds passwords of a `.netrc`."""
+    found = urllib.request.getproxies().get(base.scheme)
+    if not found or urllib.request.proxy_bypass(f"{base.host}:{base.port}"):
+        return None
+    proxy = URL(found if "://" in found else f"http://{found}")
+    if proxy.scheme not in ("http", "https") or not proxy.host:
+        raise InputError(f"{base.scheme.upper()}_PROXY: only an http proxy can be used; unset it or name another")
+    return proxy

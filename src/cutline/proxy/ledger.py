@@ -19,12 +19,25 @@ from ..wire import anthropic as wire
 from .plan import Forward
 from .tap import Answer
 
+_TOOL = r"(?:Bash|Read|Edit|Write|Grep|Glob|Agent|Task|Skill|WebFetch|WebSearch|TodoWrite|NotebookEdit|mcp__\w+)"
+_OBJECT = (
+    r"(?:\[\s*)?\{\s*\"(?:type\"\s*:\s*\"tool_use\""
+    r"|name\"\s*:\s*\"[\w.-]+\"\s*,\s*\"(?:input|arguments|parameters)\"\s*:)"
+)
 _PHANTOM = re.compile(
-    r"<(?:antml:)?(?:invoke|function_calls|tool_use|tool_call)\b|\[(?:Tool|Calling|tool_use)[ :_]\w"
-    r"|^\s*\{\s*\"(?:type\"\s*:\s*\"tool_use|name\"\s*:\s*\"\w+\"\s*,\s*\"(?:input|arguments))",
+    r"^[ \t]*(?:"
+    r"<(?:antml:)?(?:invoke\s+name=|(?:function_calls|function_results|tool_use|tool_call|tool_result)\s*>)"
+    rf"|<{_TOOL}>\s*<\w+>"
+    rf"|{_OBJECT}"
+    rf"|\[(?:[Tt]ool[ _](?:call|use|result)\s*:|[Cc]all(?:ing|ed)\s+(?:the\s+)?{_TOOL}\b)[^\]\n]*\](?!\()"
+    r"|[●⏺]\s*\w+\("
+    r"|(?:mcp__\w+|micro_handoff)\s*\(|(?:recall|say)\s*\(\s*(?:(?:what|text)\s*=|\{)"
+    r")",
     re.M,
 )
-"""Texts that look like a call or its result: written out by a model, no tool ran."""
+"""Texts that look like a call or its result: written out by a model, no tool ran. Each begins its line."""
+_FENCE = re.compile(r"^[ \t]*(```+|~~~+)([^\n`]*)\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)", re.M | re.S)
+_FENCED = re.compile(rf"\s*{_OBJECT}")
 _OFFERED = re.compile(rb'"tools"\s*:\s*\[\s*\{')
 
 
@@ -50,6 +63,19 @@ class Step:
     after_tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What is read out of a session's last history, for the report.
+
+    Attributes:
+        channels: how its calls were narrated.
+        redone: calls behind a seam that repeat one which had left with it.
+    """
+
+    channels: events.Channels
+    redone: int
+
+
 @dataclass(slots=True)
 class Account:
     """The sums of one session.
@@ -64,6 +90,7 @@ class Account:
         model: the last model that answered a turn.
         metered: requests come with a key, and are paid by the token.
         steps: the checkpoints.
+        held_back: how often the client's own summary was held back, and a checkpoint asked for.
         phantoms: turns that wrote a call out as text and made none.
         faults: proofs that failed.
         refusals: what the provider refused of a cut, with what was done.
@@ -71,6 +98,8 @@ class Account:
         last_answer: its answer's content.
         last_sent: what of it went upstream.
         last_tokens: the provider's count of its prompt.
+        last_seam: the seam of it.
+        earlier: what was read of the histories that the client's own summaries ended.
     """
 
     session: str
@@ -86,6 +115,7 @@ class Account:
     model: str = ""
     metered: bool = True
     steps: list[Step] = field(default_factory=list)
+    held_back: int = 0
     phantoms: int = 0
     faults: list[str] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
@@ -94,6 +124,8 @@ class Account:
     last_sent: bytes = b""
     last_tokens: int = 0
     last_seam: str = ""
+    earlier: list[Read] = field(default_factory=list)
+    _asking: bool = False
 
     def add(self, sent: Forward, answer: Answer, status: int) -> None:
         """Note a request that carried a history, and its answer."""
@@ -107,8 +139,8 @@ class Account:
         self.whole += len(sent.whole)
         self.used = _sum(self.used, used)
         self.uncut += used.total_input * (len(sent.whole) / len(sent.body) if sent.changed and sent.body else 1.0)
-        if sent.kind == "compaction":
-            self.compactions += 1
+        if sent.kind == "compaction" and answer.complete and status < 400:
+            self._summarised(sent)
         elif sent.agent:
             self.agent_turns += 1
         elif sent.kind == "turn" and offers_tools(sent.whole):
@@ -129,7 +161,18 @@ class Account:
             step = Step(sent.seam, len(before), len(sent.body), one, two, new, self.last_tokens, tokens)
             self.steps.append(step)
         self.last, self.last_answer, self.last_sent = sent.whole, answer.content, sent.body
-        self.last_tokens, self.last_seam = tokens, sent.seam
+        self.last_tokens, self.last_seam, self._asking = tokens, sent.seam, False
+
+    def _summarised(self, sent: Forward) -> None:
+        """Read what the client summarises: behind the summary it is in no history any more."""
+        read = _read(sent.whole)
+        if self._asking:  # the same once more: its first summary did not please the client
+            self.others += 1
+            self.earlier.pop()
+        else:
+            self.compactions += 1
+        self.earlier.append(read or Read(events.Channels(0, 0, 0, 0, 0), 0))
+        self.last, self.last_seam, self._asking = None, "", True
 
 
 def usage(counters: Mapping[str, int]) -> money.Usage:
@@ -168,28 +211,33 @@ def claims_without_a_call(content: list[dict[str, Any]]) -> bool:
     """Whether an answer writes a call out as text and makes none: no tool ran."""
     if any(str(block.get("type", "")).endswith("tool_use") for block in content):
         return False
-    return any(_PHANTOM.search(str(block.get("text") or "")) for block in content if block.get("type") == "text")
+    return any(_is_phantom(str(block.get("text") or "")) for block in content if block.get("type") == "text")
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
-    """What is read out of a session's last history, for the report.
-
-    Attributes:
-        channels: how its calls were narrated.
-        redone: calls behind a seam that repeat one which had left with it.
-    """
-
-    channels: events.Channels
-    redone: int
+def _is_phantom(text: str) -> bool:
+    """Whether a text makes a call. Fenced code is an example, unless it is a call in JSON that ends the text."""
+    fence = next(reversed(list(_FENCE.finditer(text))), None)
+    ends = fence is not None and not text[fence.end() :].strip() and fence[2].strip() in ("", "json", "tool_use")
+    if fence is not None and ends and _FENCED.match(fence[3]):
+        return True
+    return _PHANTOM.search(_FENCE.sub("", text)) is not None
 
 
 def look(account: Account) -> Read | None:
-    """Read a session's last history; None where there is none."""
-    if account.last is None:
+    """Read a session's last history, and add what was read of those before it; None where there is none."""
+    now = _read(account.last)
+    found = [*account.earlier, *([now] if now is not None else [])]
+    if not found:
+        return None
+    total = [sum(getattr(read.channels, name) for read in found) for name in events.Channels.__slots__]
+    return Read(events.Channels(*total), sum(read.redone for read in found))
+
+
+def _read(body: bytes | None) -> Read | None:
+    if body is None:
         return None
     try:
-        request = wire.read(account.last)
+        request = wire.read(body)
     except Unreadable:
         return None
     return Read(events.channels(request), redone(request))

@@ -1,6 +1,7 @@
 """What is done with a request after its last byte: read the answer, count, record, prove again, tell the status.
 
-Law: one thread behind the proxy; nothing in here delays or changes a request, and a fault is kept as one line.
+Law: one thread behind the proxy, and one for what is dear; nothing in here delays or changes a request, and a
+fault is kept as one line.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from ..record import Exchange, Stop, Writer
 from ..wire import anthropic as wire
 from . import hooks, plan, state, tap
 from .app import Passed
-from .hooks import Fullness, Mandate
-from .ledger import Account, usage
+from .hooks import Fullness, Heard, Mandate
+from .ledger import Account, offers_tools, usage
 from .plan import Verdict
 
-_ANSWER_S = 1.5  # a hook may come before its answer was read
+_ANSWER_S = 1.5  # a hook may come before its answer was read; the client waits for it
 _AGAIN_S = 20.0  # how often a growing history is proven whole, and its narration judged
 
 
@@ -64,41 +65,52 @@ class Observer:
         self._judged: dict[str, float] = {}
         self._channels: dict[str, events.Channels] = {}
         self._full: dict[str, Fullness] = {}
+        self._heard: dict[str, Heard] = {}
+        self._came = self._counted = 0
         self._answered = threading.Condition()
+        self._telling = threading.Lock()
+        self._dear: threading.Thread | None = None
         self._thread = threading.Thread(target=self._run, name="cutline-observer", daemon=True)
         self._thread.start()
 
     def passed(self, passed: Passed) -> None:
         """Note a request; returns at once."""
+        self._came += 1
         self._queue.put(passed)
 
     def close(self, timeout: float = 10.0) -> None:
         """Work off what is queued, and end."""
         self._queue.put(None)
         self._thread.join(timeout)
+        if self._dear is not None:
+            self._dear.join(timeout)
 
     def hook(self, name: str, payload: dict[str, Any]) -> dict[str, Any]:
         """Answer one of the client's hooks; may wait a moment for the answer that it is about."""
         session = str(payload.get("session_id") or "")
         if name == "before-call":
-            return hooks.before_call(payload, self._answer(session, payload), self._place.mandate)
+            heard = self._answer(session, payload) if hooks.is_held(payload) else None
+            return hooks.before_call(payload, heard, self._place.mandate)
         full = self._full.setdefault(session, Fullness())
         if name == "before-compaction":
-            return hooks.before_compaction(payload, full)
+            came = self._came
+            with self._answered:
+                self._answered.wait_for(lambda: self._counted >= came, _ANSWER_S)
+            told = hooks.before_compaction(payload, full)
+            if told and session in self.accounts:
+                self.accounts[session].held_back += 1
+            return told
         return hooks.after_call(payload, full) if name == "after-call" else {}
 
-    def _answer(self, session: str, payload: dict[str, Any]) -> list[dict[str, Any]]:
-        """The content of the answer that makes the hook's call; empty where it was not seen in time."""
-        wanted = payload.get("tool_use_id")
+    def _answer(self, session: str, payload: dict[str, Any]) -> Heard | None:
+        """What the agent said, with the answer that makes the hook's call; None where it was not seen in time."""
 
-        def seen() -> list[dict[str, Any]]:
-            account = self.accounts.get(session)
-            content = account.last_answer if account else []
-            return content if any(block.get("id") == wanted for block in content) else []
+        def seen() -> Heard | None:
+            heard = self._heard.get(session)
+            return heard if heard is not None and heard.holds(payload.get("tool_use_id")) else None
 
         with self._answered:
-            self._answered.wait_for(lambda: bool(seen()), _ANSWER_S)
-        return seen()
+            return self._answered.wait_for(seen, _ANSWER_S)
 
     def _run(self) -> None:
         while (passed := self._queue.get()) is not None:
@@ -109,18 +121,16 @@ class Observer:
 
     def _note(self, passed: Passed) -> None:
         sent = passed.sent
-        answer = tap.read(passed.answer, passed.content_type, passed.encoding)
-        account = self.accounts.setdefault(sent.session, Account(sent.session))
-        account.add(sent, answer, passed.status)
-        with self._answered:
-            self._answered.notify_all()
-        if sent.kind == "turn" and not sent.agent:
-            used = usage(answer.usage)
-            full = self._full.setdefault(sent.session, Fullness())
-            if answer.complete:
-                full.request(used.total_input + used.output, sent.seam)
-            elif passed.status in (400, 413):
-                full.overflowed = True
+        try:
+            answer = tap.read(passed.answer, passed.content_type, passed.encoding)
+            account = self.accounts.setdefault(sent.session, Account(sent.session))
+            account.add(sent, answer, passed.status)
+            if not sent.agent:
+                self._follow(passed, answer)
+        finally:
+            with self._answered:
+                self._counted += 1
+                self._answered.notify_all()
         if passed.refused:
             told = _told(passed)
             account.refusals.append(told)
@@ -145,30 +155,54 @@ class Observer:
                 )
             )
         self._tell(sent.session)
-        if self._queue.empty():
-            self._look_again(passed, account)
+        self._look_again(passed, account)
+
+    def _follow(self, passed: Passed, answer: tap.Answer) -> None:
+        """Note what the hooks will ask: what the main agent said last, and how full its context is."""
+        sent = passed.sent
+        full = self._full.setdefault(sent.session, Fullness())
+        if sent.kind == "compaction" and answer.complete:
+            full.compacted()
+        elif sent.kind == "turn" and answer.complete and offers_tools(sent.whole):
+            used = usage(answer.usage)
+            full.request(used.total_input + used.output, sent.seam)
+            self._heard.setdefault(sent.session, Heard()).hear(answer.content)
+        elif sent.kind == "turn" and passed.status in (400, 413):
+            full.overflowed = True
 
     def _look_again(self, passed: Passed, account: Account) -> None:
-        """Prove a grown history whole, and judge its narration: dear, so now and then and only when nothing waits."""
+        """Prove a grown history whole, and judge its narration: dear, so now and then, and beside the queue."""
         sent, now = passed.sent, self._clock()
         if sent.kind != "turn" or sent.agent or now - self._judged.get(sent.session, 0.0) < _AGAIN_S:
             return
+        if self._dear is not None and self._dear.is_alive():
+            return
         self._judged[sent.session] = now
-        if sent.changed:
-            fault = plan.prove(sent.whole, sent.body, late=passed.verdict == "late")
-            if fault:
-                account.faults.append(fault)
+        self._dear = threading.Thread(target=self._look, args=(passed, account), name="cutline-again", daemon=True)
+        self._dear.start()
+
+    def _look(self, passed: Passed, account: Account) -> None:
+        sent = passed.sent
         try:
+            if sent.changed:
+                # A verdict of an earlier request or run is not told here: the late cut is right too.
+                fault = plan.prove(sent.whole, sent.body)
+                fault = fault and plan.prove(sent.whole, sent.body, late=True) and fault
+                if fault and fault not in account.faults:
+                    account.faults.append(fault)
             self._channels[sent.session] = events.channels(wire.read(sent.whole))
         except Unreadable:
             return
+        except Exception as error:
+            self._fault(f"{type(error).__name__}: {error}")
         self._tell(sent.session)
 
     def _tell(self, session: str) -> None:
         if self._place.folder is not None:
             faults = [*self.faults, *([self._writer.fault] if self._writer and self._writer.fault else [])]
-            told = state.of(self.accounts[session], self._channels.get(session), faults, self._clock())
-            state.write(self._place.folder, told)
+            with self._telling:
+                told = state.of(self.accounts[session], self._channels.get(session), faults, self._clock())
+                state.write(self._place.folder, told)
 
     def _fault(self, text: str) -> None:
         if text not in self.faults:

@@ -10,12 +10,12 @@ import hmac
 import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 from urllib.parse import unquote
 
 from ..blocks import address
-from ..cut import Cut, cut
+from ..cut import NAME, Cut, cut, names_checkpoint
 from ..errors import CutError
 from ..memo import Memo
 from ..verify import verify
@@ -31,12 +31,16 @@ BODY_CAP = 64 * 1024 * 1024
 
 _MESSAGES = re.compile(r"/v1/messages(/count_tokens)?/?\Z")
 _HOSTS = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?\Z", re.I)
+_SPELLED = re.compile(r"[\x21-\x22\x24-\x7e]+\Z")
 _HOP = frozenset(
     (
         *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te"),
         *("trailer", "transfer-encoding", "upgrade", "host", "content-length", "expect"),
     )
 )
+_SMALL = 1024 * 1024  # bytes that are searched for the checkpoint's name in a fraction of a millisecond
+_PARTS = 10_000  # compressed parts of one body: each costs time, however small it is
+_STEP = 65_536  # bytes that are unpacked at once: what follows a part is copied for each part
 _READABLE = ("gzip", "x-gzip", "deflate", "zstd", "identity")
 
 
@@ -106,15 +110,21 @@ def admit(target: str, headers: Iterable[tuple[str, str]], token: str) -> str | 
         return Refusal(403, "permission_error", "the Host header names another host; use the printed loopback address")
     if any(name == "origin" for name, _ in given):
         return Refusal(403, "permission_error", "pages in a browser may not use this proxy")
+    if any(name == "upgrade" for name, _ in given):
+        return Refusal(400, "invalid_request_error", "this proxy does not switch to another protocol")
     path, _, query = target.partition("?")
     if not path.startswith("/"):
         return Refusal(400, "invalid_request_error", "the request target has to be a path")
+    if not _SPELLED.match(target):
+        return Refusal(400, "invalid_request_error", "the path may hold printable ASCII only, and no fragment")
     first, slash, rest = path[1:].partition("/")
     if not hmac.compare_digest(first.encode("utf-8", "replace"), token.encode()):
         return Refusal(403, "permission_error", "no or a wrong token in the path; use the address that the run printed")
-    spelled = unquote(rest)
-    if re.search(r"[\\\x00-\x1f\x7f]", spelled) or any(part in (".", "..") for part in re.split(r"[/\\]", spelled)):
-        return Refusal(400, "invalid_request_error", "the path leaves its place")
+    spelled = rest
+    for _ in range(4):  # what a provider behind further gateways might read in it
+        if re.search(r"[\\\x00-\x1f\x7f]", spelled) or any(part in (".", "..") for part in spelled.split("/")):
+            return Refusal(400, "invalid_request_error", "the path leaves its place")
+        spelled = unquote(spelled)
     return slash + rest + ("?" + query if query else "")
 
 
@@ -124,10 +134,15 @@ def conversation(method: str, target: str) -> Literal["messages", "count", ""]:
     return "" if found is None else "count" if found[1] else "messages"
 
 
-def unpack(body: bytes, encoding: str) -> bytes | Refusal | None:
+def unpack(body: bytes, encoding: str, *, torn: bool = False) -> bytes | Refusal | None:
     """A body without its content encodings; None for an encoding that is not known, which passes untouched.
 
     Never makes more than `BODY_CAP` bytes, whatever the body claims.
+
+    Args:
+        body: as it came.
+        encoding: the header's value; "" for none.
+        torn: of a body that breaks off, give what came before the break.
     """
     for name in reversed([part.strip().lower() for part in encoding.split(",") if part.strip()]):
         if name == "identity":
@@ -136,10 +151,10 @@ def unpack(body: bytes, encoding: str) -> bytes | Refusal | None:
         if inflate is None:
             return None
         try:
-            body = inflate(body, BODY_CAP + 1)
+            body = inflate(body, BODY_CAP + 1, torn)
         except Exception as error:  # each library has errors of its own, and a broken body must not end the proxy
             return Refusal(400, "invalid_request_error", f"the body is no {name}: {str(error) or type(error).__name__}")
-        if len(body) > BODY_CAP:
+        if len(body) > BODY_CAP and not torn:
             return too_large()
     return body
 
@@ -149,43 +164,45 @@ def too_large() -> Refusal:
     return Refusal(413, "request_too_large", f"the body is over {BODY_CAP:,} bytes; the provider takes 32 MB")
 
 
-def _unpackers() -> Mapping[str, Callable[[bytes, int], bytes]]:
+def _unpackers() -> Mapping[str, Callable[[bytes, int, bool], bytes]]:
     return {"gzip": _gunzip, "x-gzip": _gunzip, "deflate": _inflate, "zstd": _unzstd}
 
 
-def _gunzip(body: bytes, most: int) -> bytes:
-    return _zlib(body, most, 31)
+def _gunzip(body: bytes, most: int, torn: bool) -> bytes:
+    return _parts(body, most, torn, lambda: zlib.decompressobj(31))
 
 
-def _inflate(body: bytes, most: int) -> bytes:
+def _inflate(body: bytes, most: int, torn: bool) -> bytes:
     try:
-        return _zlib(body, most, 15)
+        return _parts(body, most, torn, lambda: zlib.decompressobj(15))
     except zlib.error:
-        return _zlib(body, most, -15)  # what many clients send in its name
+        return _parts(body, most, torn, lambda: zlib.decompressobj(-15))  # what many clients send in its name
 
 
-def _zlib(body: bytes, most: int, bits: int) -> bytes:
-    out = b""
-    while body and len(out) < most:
-        unpacker = zlib.decompressobj(bits)
-        out += unpacker.decompress(body, most - len(out))
-        if len(out) < most and not unpacker.eof:
-            raise ValueError("it ends too early")
-        body = unpacker.unused_data
-    return out
-
-
-def _unzstd(body: bytes, most: int) -> bytes:
+def _unzstd(body: bytes, most: int, torn: bool) -> bytes:
     from .zstd import ZstdDecompressor
 
-    out = b""
-    while body and len(out) < most:
-        unpacker = ZstdDecompressor()
-        out += unpacker.decompress(body, most - len(out))
-        if len(out) < most and not unpacker.eof:
-            raise ValueError("it ends too early")
-        body = unpacker.unused_data
-    return out
+    return _parts(body, most, torn, ZstdDecompressor)
+
+
+def _parts(body: bytes, most: int, torn: bool, unpacker: Callable[[], Any]) -> bytes:
+    """Unpack a body of one or more compressed parts; it ends behind `most` bytes."""
+    out: list[bytes] = []
+    size = at = 0
+    for _ in range(_PARTS):
+        if at >= len(body) or size >= most:
+            return b"".join(out)
+        part = unpacker()
+        while not part.eof and size < most:
+            step = body[at : at + _STEP]
+            if not step and torn:
+                return b"".join(out)
+            if not step:
+                raise ValueError("it ends too early")
+            out.append(part.decompress(step, most - size))
+            at += len(step) - len(part.unused_data)
+            size += len(out[-1])
+    raise ValueError(f"it has more than {_PARTS:,} parts")
 
 
 class Cutter:
@@ -198,6 +215,14 @@ class Cutter:
     def __init__(self) -> None:
         self._memo = Memo()
         self._proven: list[object] = []
+        self._heads: list[tuple[bytes, int]] = []
+
+    def is_quick(self, body: bytes) -> bool:
+        """Whether a body is soon cut: it is small and has no seam, or it grew behind a seam that was proven."""
+        if len(body) <= _SMALL and not names_checkpoint(body):
+            return True
+        # Where the name stands more often than it did, there may be a new seam.
+        return any(body.startswith(head) and body.count(NAME, len(head)) <= named for head, named in self._heads)
 
     def cut(self, body: bytes, verdict: Verdict | None = None) -> tuple[Cut, str]:
         """The cut of a body, and the fault of a proof that failed ("" where it holds).
@@ -212,6 +237,10 @@ class Cutter:
         if fault:
             return Cut(body, False, f"the proof failed: {fault}"), fault
         self._proven = [done.plan, *self._proven[:7]]
+        if done.plan is not None and done.plan.seam.call is not None:
+            head = body[: done.plan.request.messages[done.plan.seam.call.message].end]
+            known = head, body.count(NAME, len(head))
+            self._heads = [known, *(held for held in self._heads if held[0] != head)][:3]
         return done, ""
 
 
@@ -298,15 +327,24 @@ def after_refusal(sent: Forward, headers: Mapping[str, str], original: bytes) ->
     tries: list[tuple[Verdict, Forward]] = []
     late = cut(sent.whole, late=True)
     if late.changed and late.body != sent.body and not prove(sent.whole, late.body, late=True):
-        tries.append(("late", _instead(sent, late.body, packed=False, reason="")))
-    packed = bool(headers.get("content-encoding"))
-    tries.append(("original", _instead(sent, original, packed=packed, reason="the provider refused the cut")))
+        tries.append(("late", replace(sent, body=late.body, packed=False)))
+    tries.append(("original", instead(sent, headers, original)))
     return tries
 
 
-def _instead(sent: Forward, body: bytes, *, packed: bool, reason: str) -> Forward:
-    seam = "" if reason else sent.seam
-    return Forward(sent.kind, sent.whole, body, packed, seam, reason, sent.session, sent.agent, sent.metered)
+def instead(sent: Forward, headers: Mapping[str, str], original: bytes) -> Forward:
+    """The original as it came, in place of a cut body that was refused."""
+    packed = bool(headers.get("content-encoding"))
+    return replace(sent, body=original, packed=packed, seam="", reason="the provider refused the cut")
+
+
+def by_name(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Headers by their lower-case names; one that is given several times is a list."""
+    found: dict[str, str] = {}
+    for name, value in headers:
+        low = name.lower()
+        found[low] = f"{found[low]}, {value}" if low in found else value
+    return found
 
 
 def request_headers(headers: Iterable[tuple[str, str]], packed: bool) -> list[tuple[str, str]]:
@@ -319,11 +357,13 @@ def request_headers(headers: Iterable[tuple[str, str]], packed: bool) -> list[tu
     held = list(headers)
     named = {part.strip().lower() for name, value in held if name.lower() == "connection" for part in value.split(",")}
     kept: list[tuple[str, str]] = []
+    spelled: dict[str, str] = {}
     for name, value in held:
         low = name.lower()
         if low in _HOP or low in named or (low == "content-encoding" and not packed):
             continue
-        kept.append((name, _readable(value) if low == "accept-encoding" else value))
+        # One spelling for a header that comes twice: aiohttp would take the second in place of the first.
+        kept.append((spelled.setdefault(low, name), _readable(value) if low == "accept-encoding" else value))
     return kept
 
 

@@ -97,6 +97,8 @@ def of(account: Account, channels: events.Channels | None, faults: Sequence[str]
         "last_tokens": account.last_tokens,
         "checkpoints": len(account.steps),
         "seam": account.last_seam,
+        "compactions": account.compactions,
+        "held_back": account.held_back,
         "narrated": None if channels is None else [channels.calls - channels.silent, channels.calls],
         "refusals": list(account.refusals),
         "faults": [*account.faults, *faults],

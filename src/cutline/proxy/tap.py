@@ -59,17 +59,7 @@ def read(raw: bytes, content_type: str, encoding: str) -> Answer:
 
 def unpack_what_is_there(raw: bytes, encoding: str) -> bytes:
     """An answer without its encoding; what came before the break where it is torn, b"" where it can't be read."""
-    if not encoding:
-        return raw
-    if encoding.strip().lower() in ("gzip", "x-gzip", "deflate"):
-        import zlib
-
-        unpacker = zlib.decompressobj(47)
-        try:
-            return unpacker.decompress(raw)
-        except zlib.error:
-            return b""
-    plain = unpack(raw, encoding)
+    plain = unpack(raw, encoding, torn=True)
     return b"" if plain is None or isinstance(plain, Refusal) else plain
 
 
@@ -125,7 +115,7 @@ def _add(block: dict[str, Any], pieces: list[str], delta: dict[str, Any]) -> Non
 
 def events(plain: bytes) -> Iterator[dict[str, Any]]:
     """The events of a stream that are JSON objects, in order; a torn last one is left out."""
-    for chunk in plain.replace(b"\r\n", b"\n").split(b"\n\n"):
+    for chunk in plain.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n\n"):
         data = b"\n".join(line[5:].lstrip() for line in chunk.split(b"\n") if line.startswith(b"data:"))
         if not data:
             continue
