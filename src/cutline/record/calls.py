@@ -6,8 +6,10 @@ exact text of each candidate.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from .. import spans
@@ -22,9 +24,9 @@ _TRIGRAMS = 64
 """So many of a word's trigrams are looked up; the exact comparison does the rest."""
 
 _PLACES = """
-    SELECT s.session, s.agent, s.client, s.project, r.at, r.id, p.message, p.block, a.depth, p.answer_block,
-        n.message, a.message
-    FROM place p JOIN session s ON s.id = p.session JOIN request r ON r.id = p.request
+    SELECT s.session, s.agent, s.client, s.project, r.at, r.id, c.address, c.tool, p.message, p.block, a.depth,
+        p.answer_block, n.message, a.message
+    FROM place p JOIN session s ON s.id = p.session JOIN request r ON r.id = p.request JOIN call c ON c.id = p.call
         JOIN node n ON n.id = p.node JOIN node a ON a.id = p.answer"""
 
 
@@ -34,9 +36,10 @@ class New:
     Args:
         request: the history.
         first: calls whose result stands in an earlier message are known.
+        sent: the history as it was sent, where secrets were masked in `request`: an address is that of the wire.
     """
 
-    def __init__(self, request: Request, first: int) -> None:
+    def __init__(self, request: Request, first: int, sent: Request | None = None) -> None:
         self.calls: list[tuple[bytes, ToolCall, tuple[int, int], tuple[int, int]]] = []
         for made, answer in wire.pairs(request.messages)[0].items():
             if answer[0] < first:
@@ -44,6 +47,9 @@ class New:
             block = request.messages[made[0]].blocks[made[1]]
             answered = request.messages[answer[0]].blocks[answer[1]]
             call = wire.call(request, block, made[0], answered)
+            if sent is not None:
+                as_sent = wire.call(sent, sent.messages[made[0]].blocks[made[1]], made[0], None)
+                call = replace(call, address=as_sent.address)
             key = packing.digest(call.address.encode() + _content(request, answered))[:16]
             self.calls.append((key, call, made, answer))
 
@@ -64,30 +70,61 @@ class New:
 def at_address(connection: sqlite3.Connection, project: str | None, address: str) -> list[Recorded]:
     """Every place of an address, newest first."""
     rows = connection.execute(
-        f"{_PLACES} JOIN call c ON c.id = p.call WHERE c.address = ? AND (? IS NULL OR s.project = ?)"
+        f"{_PLACES} WHERE c.address = ? AND (? IS NULL OR s.project = ?)"
         " ORDER BY r.id DESC, p.message DESC, p.block DESC",
         (address, project, project),
     ).fetchall()
     return [_read(connection, row) for row in rows]
 
 
-def with_words(connection: sqlite3.Connection, project: str | None, words: Sequence[str], most: int) -> list[Recorded]:
+def with_words(
+    connection: sqlite3.Connection,
+    project: str | None,
+    words: Sequence[str],
+    most: int,
+    tool: str | None = None,
+    since: float | None = None,
+    session: str | None = None,
+) -> list[Recorded]:
     """Calls whose arguments or result hold all words, newest first, each at its newest place."""
     wanted = [folded for word in words if (folded := fold(word.strip()))]
     found: list[Recorded] = []
-    for id in _candidates(connection, wanted):
+    for id in candidates(connection, "call", "search", wanted):
         if len(found) >= most:
             break
         row = connection.execute(
-            f"{_PLACES} WHERE p.call = ? AND (? IS NULL OR s.project = ?) ORDER BY r.id DESC LIMIT 1",
-            (id, project, project),
+            f"{_PLACES} WHERE p.call = ?1 AND (?2 IS NULL OR s.project = ?2) AND (?3 IS NULL OR r.at >= ?3)"
+            " AND (?4 IS NULL OR s.session = ?4) ORDER BY r.id DESC LIMIT 1",
+            (id, project, since, session),
         ).fetchone()
-        if row:
+        if row and (tool is None or is_tool(row[7], tool)):
             recorded = _read(connection, row)
             hay = haystack(recorded.found.call)
             if all(word in hay for word in wanted):
                 found.append(recorded)
     return found
+
+
+def is_tool(name: str, wanted: str) -> bool:
+    """Whether a tool is meant: by its whole name or by the part behind its server's, whatever the case."""
+    name, wanted = name.casefold(), wanted.casefold()
+    return name == wanted or re.split(r"__|[.:/]", name)[-1] == wanted
+
+
+def places(connection: sqlite3.Connection, id: int) -> Iterator[tuple[Recorded, bool]]:
+    """A call at each of its places, and whether it still has its address there; of masked arguments nobody can tell."""
+    for row in connection.execute(f"{_PLACES} WHERE p.call = ?", (id,)).fetchall():
+        found, address = _at(connection, row)
+        call = found.found.call
+        yield found, address == call.address or b"[masked: " in call.arguments
+
+
+def text_of(connection: sqlite3.Connection, id: int) -> str:
+    """What the index holds of a call, read at one of its places."""
+    row = connection.execute(f"{_PLACES} WHERE p.call = ? LIMIT 1", (id,)).fetchone()
+    if row is None:
+        raise sqlite3.DatabaseError(f"malformed: call {id} stands nowhere")
+    return haystack(_read(connection, row).found.call)
 
 
 def fold(words: str) -> str:
@@ -111,15 +148,20 @@ def haystack(call: ToolCall) -> str:
     return fold("\n".join([*parts, call.result or ""]))
 
 
-def _candidates(connection: sqlite3.Connection, words: Sequence[str]) -> Iterator[int]:
-    """Ids of calls that may hold all words, newest first."""
-    trigrams = dict.fromkeys(word[at : at + 3] for word in words for at in range(min(len(word) - 2, _TRIGRAMS)))
-    if trigrams:
-        query = " AND ".join('"' + trigram.replace('"', '""') + '"' for trigram in trigrams)
-        rows = connection.execute("SELECT rowid FROM search WHERE search MATCH ? ORDER BY rowid DESC", (query,))
+def candidates(connection: sqlite3.Connection, table: str, index: str, words: Sequence[str]) -> Iterator[int]:
+    """Ids of a table's rows that may hold all words by its index of trigrams, newest first."""
+    query = trigrams(words)
+    if query:
+        rows = connection.execute(f"SELECT rowid FROM {index} WHERE {index} MATCH ? ORDER BY rowid DESC", (query,))
     else:
-        rows = connection.execute("SELECT id FROM call ORDER BY id DESC")
+        rows = connection.execute(f"SELECT id FROM {table} ORDER BY id DESC")
     return (row[0] for row in rows)
+
+
+def trigrams(words: Sequence[str]) -> str:
+    """The query that asks for all trigrams of the words; "" where no word has one."""
+    found = dict.fromkeys(word[at : at + 3] for word in words for at in range(min(len(word) - 2, _TRIGRAMS)))
+    return " AND ".join('"' + trigram.replace('"', '""') + '"' for trigram in found)
 
 
 def _content(request: Request, answer: Block) -> bytes:
@@ -127,13 +169,18 @@ def _content(request: Request, answer: Block) -> bytes:
 
 
 def _read(connection: sqlite3.Connection, row: tuple[Any, ...]) -> Recorded:
-    """The call at a place, out of the one or two messages that hold it and its result."""
-    session, agent, client, project, at, id, message, block, answer, answer_block, made_in, answered_in = row
-    literals = [packing.get(connection, made_in)]
+    return _at(connection, row)[0]
+
+
+def _at(connection: sqlite3.Connection, row: tuple[Any, ...]) -> tuple[Recorded, str]:
+    """The call at a place, out of the one or two messages that hold it and its result; its address as it reads."""
+    session, agent, client, project, at, id, *rest = row
+    address, _, message, block, answer, answer_block, first, second = rest
+    literals = [packing.get(connection, first)]
     if answer != message:
-        literals.append(packing.get(connection, answered_in))
+        literals.append(packing.get(connection, second))
     request = wire.read(b'{"messages":[%s]}' % b",".join(literals))
     made, answered = request.messages[0].blocks[block], request.messages[-1].blocks[answer_block]
-    call = wire.call(request, made, message, answered)
-    found = Found(call, message, block, (answer, answer_block))
-    return Recorded(session, agent, client, project, at, id, found, _content(request, answered))
+    read = wire.call(request, made, message, answered)
+    found = Found(replace(read, address=address), message, block, (answer, answer_block))
+    return Recorded(session, agent, client, project, at, id, found, _content(request, answered)), read.address

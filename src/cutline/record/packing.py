@@ -40,20 +40,24 @@ def put(connection: sqlite3.Connection, data: bytes, hash: bytes | None = None, 
     known = connection.execute("SELECT id FROM blob WHERE hash = ?", (hash,)).fetchone()
     if known:
         return int(known[0])
-    packed = zstd.compress(data, _LEVEL)
-    if base is not None and len(packed) > _SMALL:
-        row = connection.execute("SELECT coalesce(base, id) FROM blob WHERE id = ?", (base,)).fetchone()
-        base = row[0] if row else None
-        if base is not None:
-            difference = zstd.compress(data, _LEVEL, zstd_dict=_prefix(get(connection, base)))
-            packed, base = (difference, base) if 2 * len(difference) < len(packed) else (packed, None)
-    else:
-        base = None
+    packed, base = pack(connection, data, base)
     done = connection.execute(
         "INSERT INTO blob (hash, size, base, data) VALUES (?, ?, ?, ?)", (hash, len(data), base, packed)
     )
     assert done.lastrowid is not None
     return done.lastrowid
+
+
+def pack(connection: sqlite3.Connection, data: bytes, base: int | None) -> tuple[bytes, int | None]:
+    """Bytes packed, and the base that they were packed against: `base` or its own, if that is worth it."""
+    packed = zstd.compress(data, _LEVEL)
+    if base is None or len(packed) <= _SMALL:
+        return packed, None
+    row = connection.execute("SELECT coalesce(base, id) FROM blob WHERE id = ?", (base,)).fetchone()
+    if row is None:
+        return packed, None
+    difference = zstd.compress(data, _LEVEL, zstd_dict=_prefix(get(connection, row[0])))
+    return (difference, row[0]) if 2 * len(difference) < len(packed) else (packed, None)
 
 
 def get(connection: sqlite3.Connection, id: int) -> bytes:

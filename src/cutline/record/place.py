@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import InputError
+from .settings import RETENTION_DAYS
 
 _BESIDE = ("", "-wal", "-shm", "-journal")
 """What SQLite puts beside a file; it gives each the mode of the file itself."""
@@ -29,6 +30,19 @@ def default_path() -> Path:
         given = os.environ.get("XDG_DATA_HOME", "")
         base = Path(given) if Path(given).is_absolute() else Path.home() / ".local" / "share"
     return base / "cutline" / "record.db"
+
+
+def greeting(path: str | os.PathLike[str]) -> str:
+    """What is said once, when a record is begun: where it lies, who can read it, how long it keeps a session."""
+    return (
+        f"whole histories are kept in {os.fspath(path)} (yours alone), each session for {RETENTION_DAYS} days behind its"
+        " last request; cutline record retention changes that, --no-record keeps none"
+    )
+
+
+def files(path: Path) -> list[Path]:
+    """The record's file and those beside it, as far as they are there."""
+    return [beside for ending in _BESIDE if (beside := path.with_name(path.name + ending)).exists()]
 
 
 def prepare(path: Path) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """The record as a database: its tables, how it is opened, and what its faults mean.
 
-Law: a record of a newer version is refused before anything touches it. Tables only grow; a later release changes
-them by a numbered migration from the `user_version` that it finds.
+Law: a record of a newer version is refused before anything touches it. A record of an older one is brought up by
+numbered migrations, all in one transaction; a new record is made by layout 1 and the same migrations.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from pathlib import Path
 
 from ..errors import InputError
 from . import place
+from .migrations import MIGRATIONS
 
-VERSION = 1
+VERSION = 1 + len(MIGRATIONS)
 APPLICATION = 0x4375746C  # "Cutl"
 
 _TABLES = (
@@ -112,8 +113,15 @@ def connect(path: Path, *, readonly: bool, timeout: float) -> sqlite3.Connection
         place.publish(path, _create)
     connection = _open(path, "ro", timeout)
     try:
-        _check(connection, path)
-        if not readonly:
+        older = _check(connection, path)
+        if older:
+            connection.close()
+            connection = _open(path, "rw", timeout)
+            _migrate(connection, path)
+        if older and readonly:
+            connection.close()
+            connection = _open(path, "ro", timeout)
+        elif not readonly:
             connection.close()
             connection = _open(path, "rw", timeout)
             mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
@@ -139,12 +147,29 @@ def _open(path: Path, mode: str, timeout: float) -> sqlite3.Connection:
     return sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False)
 
 
-def _check(connection: sqlite3.Connection, path: Path) -> None:
+def _check(connection: sqlite3.Connection, path: Path) -> bool:
+    """Refuse what is no record of ours; whether it is one of an older version."""
     refuse_newer(connection, path)
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
         if path.stat().st_size == 0:
             raise InputError(f"{path} is empty; remove it, and a record is begun")
         raise InputError(f"{path} is another program's database; name another path for the record")
+    return int(connection.execute("PRAGMA user_version").fetchone()[0]) < VERSION
+
+
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring a record up to this version, unless another process just did; a kill leaves it as it was."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        refuse_newer(connection, path)
+        found = connection.execute("PRAGMA user_version").fetchone()[0]
+        for migration in MIGRATIONS[found - 1 :]:
+            migration(connection)
+        connection.execute(f"PRAGMA user_version={VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.rollback()
+        raise
 
 
 def _create(path: Path) -> None:
@@ -154,6 +179,8 @@ def _create(path: Path) -> None:
         connection.execute("BEGIN")
         for table in _TABLES:
             connection.execute(table)
+        for migration in MIGRATIONS:
+            migration(connection)
         connection.execute(f"PRAGMA application_id={APPLICATION}")
         connection.execute(f"PRAGMA user_version={VERSION}")
         connection.execute("COMMIT")

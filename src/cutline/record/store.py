@@ -11,60 +11,38 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
-from ..errors import InputError, Unreadable
-from ..wire import anthropic as wire
-from . import packing, parts, place, schema
-from .calls import New, at_address, with_words
+from . import calls, deleting, masking, packing, parts, place, schema, settings, transfer, words
+from .checking import faults
+from .preparing import Known, Prepared, all_marks, prepare
+from .rebuilding import answer_of, body_of
 from .schema import fault
-from .values import Document, Exchange, History, Recorded, RequestRow, SessionRow, Stop, text
+from .values import (
+    Deleted,
+    Document,
+    Exchange,
+    History,
+    Recorded,
+    RequestRow,
+    Said,
+    SessionRow,
+    Stats,
+    Stop,
+    text,
+)
 
 _SESSIONS, _MEMORY = 16, 64 << 20
 """Of so many sessions, and of so many bytes of bodies, the last request is kept in memory."""
 
 _Key = tuple[str, str, str, str]
 
-# A history from its last node back to its first; the columns of each node follow.
-_CHAIN = """
-    WITH RECURSIVE chain (id, parent, message, gap, depth) AS (
-        SELECT id, parent, message, gap, depth FROM node WHERE id = ?
-        UNION ALL SELECT n.id, n.parent, n.message, n.gap, n.depth FROM node n JOIN chain c ON n.id = c.parent)"""
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """The last request of a session: what was read of it, and its chain's hashes and ids."""
-
-    request: wire.Request
-    marks: list[parts.Mark]
-    hashes: list[bytes]
-    nodes: list[int]
-
-
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """An exchange, read and hashed.
-
-    Attributes:
-        request: the body as it was read; None where it can't be.
-        parts: the body's frame, and its messages from the `shared`th on.
-        shared: how many messages have the bytes that they have in the known request.
-        hashes: of the whole chain.
-        common: how many nodes of it the known chain has.
-        new: calls that are not in the index yet.
-    """
-
-    request: wire.Request | None
-    parts: parts.Parts
-    shared: int
-    hashes: list[bytes]
-    common: int
-    new: New | None
+_DAY, _AWAY = 86_400.0, 30 * 86_400.0
+"""Seconds between two looks at what is too old; after so long a silence the first look only notes the time."""
 
 
 class Record:
@@ -93,7 +71,7 @@ class Record:
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._file = (0, 0)
-        self._known: dict[_Key, _Known] = {}
+        self._known: dict[_Key, Known] = {}
         try:
             with self._transaction():
                 pass  # opened, and refused where it has to be
@@ -123,38 +101,77 @@ class Record:
 
     def write(self, exchange: Exchange) -> int:
         """Store a request with its answer, in one transaction; returns the request's id."""
-        key = (text(exchange.session), text(exchange.agent), text(exchange.client), text(exchange.project))
         with self._lock:
-            known = self._known.get(key)
-            prepared = _prepare(exchange.body, known)
-            with self._transaction(write=True) as connection:
-                if known and not (self._known and _there(connection, known)):
-                    known, prepared = None, _prepare(exchange.body, None)
-                session = _session(connection, key)
-                nodes = _nodes(connection, prepared, known)
-                id = _request(connection, session, nodes[-1] if nodes else None, exchange, prepared, known)
-                if prepared.new:
-                    prepared.new.store(connection, session, id, nodes)
-            self._remember(key, prepared, known, nodes)
+            return self._write(*self._masked(exchange))
+
+    def add(self, exchange: Exchange) -> bool:
+        """Store a request with its answer unless the record has it already; whether it was new."""
+        with self._lock:
+            masked, sent = self._masked(exchange)
+            with self._transaction() as connection:
+                rows = connection.execute(
+                    "SELECT r.id FROM request r JOIN session s ON s.id = r.session WHERE s.session = ? AND s.agent = ?"
+                    " AND s.client = ? AND s.project = ? AND r.at = ? AND r.kind = ? AND r.size = ?",
+                    (*_key(masked), masked.at, text(masked.kind), len(masked.body)),
+                ).fetchall()
+                same = (masked.body, masked.answer)
+                if any((body_of(connection, id), answer_of(connection, id)) == same for (id,) in rows):
+                    return False
+            self._write(masked, sent)
+            return True
+
+    def _masked(self, exchange: Exchange) -> tuple[Exchange, bytes | None]:
+        """An exchange without its secrets, and the body as it was sent, where secrets are masked and it held any."""
+        with self._transaction() as connection:
+            if not settings.masking(connection):
+                return exchange, None
+        body, answer = masking.mask(exchange.body), masking.mask(exchange.answer)
+        return replace(exchange, body=body, answer=answer), exchange.body if body != exchange.body else None
+
+    def _write(self, exchange: Exchange, sent: bytes | None) -> int:
+        key = _key(exchange)
+        known = self._known.get(key)
+        prepared = prepare(exchange, known, sent)
+        with self._transaction(write=True) as connection:
+            if known and not (self._known and _there(connection, known)):
+                known, prepared = None, prepare(exchange, None, sent)
+            session = _session(connection, key)
+            nodes = _nodes(connection, prepared, known)
+            id = _request(connection, session, nodes[-1] if nodes else None, exchange, prepared, known)
+            if prepared.new:
+                prepared.new.store(connection, session, id, nodes)
+            words.store(connection, session, id, prepared.texts, nodes)
+        self._remember(key, id, prepared, known, nodes)
         return id
 
-    def _remember(self, key: _Key, prepared: _Prepared, known: _Known | None, nodes: list[int]) -> None:
+    def _remember(self, key: _Key, id: int, prepared: Prepared, known: Known | None, nodes: list[int]) -> None:
         self._known.pop(key, None)
         if prepared.request is not None:
-            self._known[key] = _Known(prepared.request, _marks(prepared, known), prepared.hashes, nodes)
+            marks = all_marks(prepared, known)
+            self._known[key] = Known(id, prepared.request, marks, prepared.hashes, nodes, prepared.said)
         size = sum(len(one.request.body) for one in self._known.values())
         while self._known and (len(self._known) > _SESSIONS or size > _MEMORY):
             size -= len(self._known.pop(next(iter(self._known))).request.body)
 
     def put_document(self, document: Document) -> None:
         """Store a checkpoint's document."""
-        d = document
-        values = (text(d.session), text(d.project), d.at, text(d.address), text(d.json), text(d.stamp), text(d.flags))
+        self._put_document(document)
+
+    def add_document(self, document: Document) -> bool:
+        """Store a document unless the record has it already; whether it was new."""
+        return self._put_document(document, " AND NOT EXISTS (SELECT 1 FROM document WHERE " + _SAME_DOCUMENT + ")")
+
+    def _put_document(self, d: Document, unless: str = "") -> bool:
+        told = [text(value) for value in (d.json, d.stamp, d.flags)]
         with self._transaction(write=True) as connection:
-            connection.execute(
-                "INSERT INTO document (session, project, at, address, json, stamp, flags) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                values,
+            if settings.masking(connection):
+                told = [masking.mask(value.encode()).decode() for value in told]
+            done = connection.execute(
+                "INSERT INTO document (session, project, at, address, json, stamp, flags)"
+                f" SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE 1{unless}",
+                (text(d.session), text(d.project), d.at, text(d.address), *told),
             )
+            return done.rowcount > 0
 
     def stop(self, session: str, seam: str, rule: str, why: str, at: float) -> None:
         """Store that cutting has ended for a session at a seam."""
@@ -163,6 +180,93 @@ class Record:
             connection.execute(
                 "INSERT OR REPLACE INTO stop (session, seam, rule, why, at) VALUES (?, ?, ?, ?, ?)", values
             )
+
+    # --------------------------------------------------------------------------------------- looking after
+
+    def delete(self, sessions: Sequence[str]) -> Deleted:
+        """Delete whole sessions for good: rows, bytes, documents, words in the indexes. `sweep` ends it.
+
+        Args:
+            sessions: the clients' ids; one that is not there is no fault.
+        """
+        with self._transaction(write=True, secure=True) as connection:
+            return deleting.sessions(connection, [text(name) for name in sessions])
+
+    def sweep(self) -> bool:
+        """Write the file anew without the bytes of what was deleted; False where nothing was owed.
+
+        Raises:
+            RecordFault: it can't be done now (another program is at it, no room); it stays owed.
+        """
+        with self._guarded() as connection:
+            return deleting.sweep(connection)
+
+    def look_after(self, now: float) -> Deleted | None:
+        """Delete what is older than the record keeps, at most once a day; None where it was not time.
+
+        A clock that went back, or far ahead, only has its time noted: what it would delete goes a day later, if
+        the clock still says so.
+
+        Args:
+            now: seconds since 1970.
+        """
+        with self._transaction(write=True, secure=True) as connection:
+            noted = settings.get(connection, settings.LOOKED_AFTER)
+            passed = now - float(noted) if noted else None
+            if passed is not None and 0 <= passed < _DAY:
+                return None
+            settings.put(connection, settings.LOOKED_AFTER, repr(now))
+            days, gone = settings.retention(connection), None
+            if days is not None and passed is not None and 0 <= passed <= _AWAY:
+                old = deleting.outdated(connection, now - days * _DAY)
+                gone = deleting.sessions(connection, old) if old else Deleted((), 0, 0, 0, 0)
+        self.sweep()
+        return gone
+
+    def set_retention(self, days: int | None) -> None:
+        """Delete sessions whose last request is so many days old (`look_after`); None: never."""
+        with self._transaction(write=True) as connection:
+            settings.put(connection, settings.RETENTION, "off" if days is None else str(days))
+
+    def set_masking(self, on: bool) -> None:
+        """Mask secrets of known forms on the way in from now on, or no longer."""
+        with self._transaction(write=True) as connection:
+            settings.put(connection, settings.MASKING, "on" if on else "off")
+
+    def stats(self) -> Stats:
+        """What the record holds, and how it is kept."""
+        with self._transaction() as connection:
+            requests, called, texts, documents = (
+                connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+                for table in ("request", "call", "said", "document")
+            )
+            sessions, agents = connection.execute(
+                "SELECT count(DISTINCT session), count(DISTINCT CASE WHEN agent != '' THEN session || char(0) || agent"
+                " END) FROM session"
+            ).fetchone()
+            bodies, sent, first, last = connection.execute(
+                "SELECT coalesce(sum(size), 0), coalesce(sum(sent), 0), min(at), max(at) FROM request"
+            ).fetchone()
+            days, masked = settings.retention(connection), settings.masking(connection)
+        stored = sum(file.stat().st_size for file in place.files(self.path))
+        return Stats(
+            sessions, agents, requests, called, texts, documents, stored, bodies, sent, first, last, days, masked,
+            schema.VERSION,
+        )  # fmt: skip
+
+    def faults(self, told: Callable[[int, int], None] = lambda done, of: None) -> list[str]:
+        """Check everything: each hash, each body rebuilt, each call and text found again. A line for each fault.
+
+        Args:
+            told: called now and then with how much is done, and of how much.
+        """
+        with self._transaction() as connection:
+            return faults(connection, told)
+
+    def lines(self, session: str | None = None) -> Iterator[bytes]:
+        """The record, or one session of it, as lines of JSON (docs/record.md), all of one moment."""
+        with self._transaction() as connection:
+            yield from transfer.write(connection, None if session is None else text(session))
 
     # ---------------------------------------------------------------------------------------- reading
 
@@ -173,7 +277,7 @@ class Record:
             InputError: there is no such request.
         """
         with self._transaction() as connection:
-            return _body(connection, request)
+            return body_of(connection, request)
 
     def answer(self, request: int) -> bytes:
         """The content blocks of a request's answer as they were stored; b"" where there are none.
@@ -182,7 +286,7 @@ class Record:
             InputError: there is no such request.
         """
         with self._transaction() as connection:
-            return _answer(connection, request)
+            return answer_of(connection, request)
 
     def history(self, session: str, agent: str = "") -> History | None:
         """The last turn of a session (its last request where it has no turn); None for an unknown session."""
@@ -196,7 +300,7 @@ class Record:
             if row is None:
                 return None
             name, agent, client, project, at, id = row
-            return History(name, agent, client, project, at, id, _body(connection, id), _answer(connection, id))
+            return History(name, agent, client, project, at, id, body_of(connection, id), answer_of(connection, id))
 
     def sessions(self, project: str | None = None) -> list[SessionRow]:
         """The sessions of a project (None: of all), sub-agents' apart, those with the newest request first."""
@@ -226,16 +330,52 @@ class Record:
     def calls(self, project: str | None, address: str) -> list[Recorded]:
         """Every place of an address within a project (None: everywhere), newest first."""
         with self._transaction() as connection:
-            return at_address(connection, _scope(project), text(address))
+            return calls.at_address(connection, _scope(project), text(address))
 
-    def search(self, project: str | None, words: Sequence[str], limit: int = 20) -> list[Recorded]:
+    def search(
+        self,
+        project: str | None,
+        wanted: Sequence[str],
+        limit: int = 20,
+        *,
+        tool: str | None = None,
+        since: float | None = None,
+        session: str | None = None,
+    ) -> list[Recorded]:
         """Completed calls whose arguments or result hold all words, whatever their case.
 
         The call that was recorded last comes first; equal results of one call are one, at its newest place. Words
         are only words; they may stand inside others.
+
+        Args:
+            project: None for every project.
+            wanted: the words; none for every call.
+            limit: no more than so many.
+            tool: only calls of this tool, by its whole name or the part behind its server's.
+            since: only what was first seen at this time or later.
+            session: only this session's.
         """
         with self._transaction() as connection:
-            return with_words(connection, _scope(project), words, limit)
+            return calls.with_words(connection, _scope(project), wanted, limit, tool, since, _scope(session))
+
+    def said(
+        self,
+        project: str | None,
+        wanted: Sequence[str],
+        limit: int = 20,
+        *,
+        author: str | None = None,
+        since: float | None = None,
+        session: str | None = None,
+    ) -> list[Said]:
+        """Texts of the agent and the human that hold all words (see `search`), newest first.
+
+        Args:
+            project, wanted, limit, since, session: as for `search`.
+            author: "agent" or "human"; None for both.
+        """
+        with self._transaction() as connection:
+            return words.with_words(connection, _scope(project), wanted, limit, author, since, _scope(session))
 
     def last_document(self, session: str) -> Document | None:
         """The document that a session wrote last."""
@@ -268,22 +408,32 @@ class Record:
     # ----------------------------------------------------------------------------------- the connection
 
     @contextmanager
-    def _transaction(self, write: bool = False) -> Iterator[sqlite3.Connection]:
-        """A transaction: everything in it is read at one moment, and written together or not at all."""
+    def _guarded(self) -> Iterator[sqlite3.Connection]:
+        """The connection, this thread's alone; its faults as one line."""
         with self._lock:
             try:
-                connection = self._opened()
-                connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-                try:
-                    schema.refuse_newer(connection, self.path)
-                    yield connection
-                    connection.execute("COMMIT")
-                except BaseException:
-                    connection.rollback()
-                    raise
+                yield self._opened()
             except (sqlite3.Error, OSError) as error:
                 self.close()  # whatever is wrong with it, the next use opens it anew
                 raise fault(self.path, error) from error
+
+    @contextmanager
+    def _transaction(self, write: bool = False, secure: bool = False) -> Iterator[sqlite3.Connection]:
+        """A transaction: everything in it is read at one moment, and written together or not at all."""
+        with self._guarded() as connection:
+            if secure:
+                connection.execute("PRAGMA secure_delete=ON")  # what is deleted is blank before it is swept
+            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            try:
+                schema.refuse_newer(connection, self.path)
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                connection.rollback()
+                raise
+            finally:
+                if secure:
+                    connection.execute("PRAGMA secure_delete=OFF")
 
     def _opened(self) -> sqlite3.Connection:
         """The connection; a new one where the file has been moved away or replaced."""
@@ -307,39 +457,23 @@ class Record:
         return self._connection
 
 
+_SAME_DOCUMENT = "session = ?1 AND project = ?2 AND at = ?3 AND address = ?4 AND json = ?5"
 _DOCUMENTS = "SELECT session, project, at, address, json, stamp, flags FROM document"
 _STOPS = "SELECT session, seam, rule, why, at FROM stop"
 
 
-def _prepare(body: bytes, known: _Known | None) -> _Prepared:
-    """Read a body and hash what is new in it; nothing is looked up yet."""
-    shared = parts.shared(known.request, body) if known else 0
-    try:
-        request = wire.read(body, known.request if known and shared else None, shared)
-    except Unreadable:
-        return _Prepared(None, parts.Parts(body, 0, [], []), 0, [], 0, None)
-    found = parts.split(request, shared)
-    before = known.hashes[:shared] if known else []
-    hashes = before + parts.chain(found.pieces, before[-1] if before else parts.ROOT)
-    common = shared
-    if known:
-        while common < min(len(hashes), len(known.hashes)) and hashes[common] == known.hashes[common]:
-            common += 1
-    return _Prepared(request, found, shared, hashes, common, New(request, common))
-
-
-def _marks(prepared: _Prepared, known: _Known | None) -> list[parts.Mark]:
-    """The cache marks of the whole body, those of its known messages included."""
-    old = [mark for mark in known.marks if mark.message < prepared.shared] if known else []
-    return old + prepared.parts.marks
+def _key(exchange: Exchange) -> _Key:
+    return text(exchange.session), text(exchange.agent), text(exchange.client), text(exchange.project)
 
 
 def _scope(project: str | None) -> str | None:
     return None if project is None else text(project)
 
 
-def _there(connection: sqlite3.Connection, known: _Known) -> bool:
-    """Whether the known chain still is what it was; somebody may have deleted it. Ids are never used again."""
+def _there(connection: sqlite3.Connection, known: Known) -> bool:
+    """Whether the known request and its chain still are what they were; they may be deleted. No id is used twice."""
+    if connection.execute("SELECT 1 FROM request WHERE id = ?", (known.id,)).fetchone() is None:
+        return False
     if not known.nodes:
         return True
     row = connection.execute("SELECT hash FROM node WHERE id = ?", (known.nodes[-1],)).fetchone()
@@ -354,7 +488,7 @@ def _session(connection: sqlite3.Connection, key: _Key) -> int:
     return int(found[0])
 
 
-def _nodes(connection: sqlite3.Connection, prepared: _Prepared, known: _Known | None) -> list[int]:
+def _nodes(connection: sqlite3.Connection, prepared: Prepared, known: Known | None) -> list[int]:
     """The ids of a history's nodes; those that are not there yet are stored."""
     hashes, pieces, shared = prepared.hashes, prepared.parts.pieces, prepared.shared
     nodes: list[int] = known.nodes[: prepared.common] if known else []
@@ -383,8 +517,8 @@ def _request(
     session: int,
     node: int | None,
     exchange: Exchange,
-    prepared: _Prepared,
-    known: _Known | None,
+    prepared: Prepared,
+    known: Known | None,
 ) -> int:
     request, found = prepared.request, prepared.parts
     base = None
@@ -405,7 +539,7 @@ def _request(
             packing.put(connection, found.frame, base=base),
             None if request is None else found.split,
             node,
-            parts.write_marks(_marks(prepared, known)),
+            parts.write_marks(all_marks(prepared, known)),
             len(exchange.body),
             exchange.sent,
             text(exchange.seam),
@@ -416,26 +550,3 @@ def _request(
     )
     assert done.lastrowid is not None
     return done.lastrowid
-
-
-def _body(connection: sqlite3.Connection, request: int) -> bytes:
-    row = connection.execute("SELECT frame, split, node, marks FROM request WHERE id = ?", (request,)).fetchone()
-    if row is None:
-        raise InputError(f"no request {request} in the record")
-    frame, split, node, marks = row
-    framed = packing.get(connection, frame)
-    if split is None:
-        return framed
-    rows = connection.execute(
-        f"{_CHAIN} SELECT b.hash, b.base, b.data, c.gap FROM chain c JOIN blob b ON b.id = c.message ORDER BY c.depth",
-        (node,),
-    ).fetchall()
-    literals = [(packing.unpack(connection, *blob), gap) for *blob, gap in rows]
-    return parts.join(framed, split, literals, parts.read_marks(marks))
-
-
-def _answer(connection: sqlite3.Connection, request: int) -> bytes:
-    row = connection.execute("SELECT answer FROM request WHERE id = ?", (request,)).fetchone()
-    if row is None:
-        raise InputError(f"no request {request} in the record")
-    return packing.get(connection, row[0]) if row[0] else b""

@@ -27,7 +27,7 @@ class Exchange:
         status: HTTP status of the answer; 0 where none came.
         answer: the answer's content blocks as a JSON array; b"" where there is none.
         usage: the provider's counters by its names, in tokens.
-        kind: "turn", "compaction" or "other".
+        kind: "turn", "compaction", "other", or "file": what a session file holds, which nobody saw on the wire.
     """
 
     session: str
@@ -65,6 +65,31 @@ class Recorded:
     request: int
     found: Found
     content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A text of the agent's or the human's, at one of its places.
+
+    Attributes:
+        session, agent, client, project: whose history it stands in.
+        at: when it was first seen there.
+        request: id of the request that carried it first, or was answered with it.
+        author: "agent" or "human".
+        text: the words, exactly.
+        message, block: where it stands in the history.
+    """
+
+    session: str
+    agent: str
+    client: str
+    project: str
+    at: float
+    request: int
+    author: str
+    text: str
+    message: int
+    block: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +143,7 @@ class RequestRow:
         id: the request's id in this record.
         agent: the sub-agent that made it; "" for the main agent.
         at: when it came.
-        kind, model: "turn", "compaction" or "other"; the model that was asked, "" where it is not known.
+        kind, model: "turn", "compaction", "other" or "file"; the model that was asked, "" where it is not known.
         size, sent: bytes as the client sent it, and as it went upstream.
         seam: address of the seam's checkpoint call; "" where nothing was cut.
         status: HTTP status of the answer.
@@ -175,6 +200,53 @@ class Stop:
     rule: str
     why: str
     at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What a record holds.
+
+    Attributes:
+        sessions, agents: sessions, and sub-agents of them.
+        requests, calls, texts, documents: how many; a call with its result, or a text, counts once.
+        stored: bytes of the record's files.
+        bodies, sent: bytes of all request bodies, as the clients sent them and as they went upstream.
+        first, last: when the first and the last request came; None where there is none.
+        retention: sessions whose last request is so many days old are deleted; None for never.
+        masking: whether secrets of known forms are masked on the way in.
+        version: the layout's.
+    """
+
+    sessions: int
+    agents: int
+    requests: int
+    calls: int
+    texts: int
+    documents: int
+    stored: int
+    bodies: int
+    sent: int
+    first: float | None
+    last: float | None
+    retention: int | None
+    masking: bool
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """What left the record for good.
+
+    Attributes:
+        sessions: their ids.
+        requests, calls, texts, documents: how many left with them; what other sessions have too stays theirs.
+    """
+
+    sessions: tuple[str, ...]
+    requests: int
+    calls: int
+    texts: int
+    documents: int
 
 
 def text(value: str) -> str:

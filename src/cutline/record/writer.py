@@ -1,13 +1,15 @@
 """Recording off the request's path: a thread of its own writes what the caller hands over.
 
 Law: nothing that goes wrong with the record reaches the caller. What may pass (a locked record, a full disk) is
-tried again, what can't be stored is dropped, and both are said.
+tried again, what can't be stored is dropped, and both are said. Once a day, between two writes, what is older than
+the record keeps is deleted.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import deque
 
 from ..errors import InputError
@@ -17,6 +19,8 @@ from .values import Document, Exchange, Stop
 
 _PAUSE = 5.0
 """Seconds until what failed is tried again, when nothing else comes."""
+_LOOK = 3_600.0
+"""Seconds between two looks at whether the day is over."""
 
 
 class Writer:
@@ -78,6 +82,7 @@ class Writer:
 
     def _run(self) -> None:
         record: Record | None = None
+        looked = float("-inf")
         while True:
             with self._news:
                 self._news.wait_for(lambda: self._queue or self._closing)
@@ -107,8 +112,18 @@ class Writer:
                     self._queue.popleft()
                     self._waiting -= _weight(item)
                 self._news.notify_all()
+                idle = not self._queue and not self._closing
+            if record is not None and stored and idle and time.monotonic() - looked > _LOOK:
+                looked = time.monotonic()
+                self._look_after(record)
         if record is not None:
             record.close()
+
+    def _look_after(self, record: Record) -> None:
+        try:
+            record.look_after(time.time())
+        except Exception as error:
+            self.fault = _line(error)
 
 
 def _store(record: Record, item: Exchange | Document | Stop) -> None:
