@@ -1,5 +1,7 @@
 """Claims marked as measured, held against what was really run: what is caught, what slips through, and no false alarm."""
 
+from dataclasses import replace
+
 import pytest
 
 from cutline import events, evidence
@@ -61,3 +63,8 @@ def test_a_doubt_says_what_speaks_against_the_claim(claim: str, shown_by: str, w
 @pytest.mark.parametrize("text", ["", "0" * 100_000, "\ud83d 12", "(" * 5_000, "a/" * 5_000, "１２ tests"])
 def test_nothing_in_a_claim_or_its_evidence_is_too_odd(text: str, calls: list[ToolCall]):
     assert isinstance(evidence.doubt(Fact(text or "x", "measured", text), calls), str)
+
+
+def test_a_result_of_a_hundred_thousand_digits_is_read_once(calls: list[ToolCall]):
+    long = replace(calls[1], result="1" * 200_000 + " " + "2,3" * 50_000)
+    assert evidence.doubt(Fact("81 passed", "measured", "1" * 200_000), [long]) != ""

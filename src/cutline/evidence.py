@@ -19,10 +19,12 @@ _ADDRESS = re.compile(r"\b[0-9a-f]{16}\b")
 _BLANKS = re.compile(r"\s+")
 _PLACE = re.compile(r"[\w./~-]*\.\w+:\d+\b|\b[\w-]+=[-+]?[\w.]+")  # a file's line, a key with its value
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?|\d\d:\d\d:\d\d|\b\d+(?:st|nd|rd|th)\b")
-_NUMBER = re.compile(r"(?<![\w.,:/-])-?\d[\d,]*(?:\.\d+)?(?![\w]*[./_-]\w)")
+# Nothing in it is tried again: a result may hold a hundred thousand digits in a row.
+_NUMBER = re.compile(r"(?<![\w.,:/-])-?\d[\d,]*+(?:\.\d++)?+(?!\w*+[./_-]\w)")
 _WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 _SPELT = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b", re.I)
 _NEXT = re.compile(r"[^\W\d_]{3,}")
+_LONGEST = 4_000  # characters of a claim and of its evidence that are looked at
 _SMALL = 100  # a number below stands in many results; it counts with its noun
 _NEGATIVE = re.compile(
     r"\b(?:fail\w*|error\w*|broke\w*|crash\w*|wrong|reject\w*|refus\w*|missing|not|no|never|n't|red|abort\w*)\b", re.I
@@ -47,10 +49,11 @@ def doubt(fact: Fact, calls: Sequence[ToolCall]) -> str:
         fact: the claim with its evidence.
         calls: the record's calls with their results, in order.
     """
-    named = _named(fact.evidence, calls)
+    claim = fact.claim[:_LONGEST]
+    named = _named(fact.evidence[:_LONGEST], calls)
     if named is None:
         return "no recorded call is its evidence"
-    places, figures = _PLACE.findall(fact.claim), _figures(_PLACE.sub(" ", fact.claim))
+    places, figures = _PLACE.findall(claim), _figures(_PLACE.sub(" ", claim))
     for pool in (named,) if named else (calls,):
         best: str | None = None
         for call in reversed(pool):
@@ -64,7 +67,7 @@ def doubt(fact: Fact, calls: Sequence[ToolCall]) -> str:
         if best:
             return f"“{best}” stands in no result {'of that' if named else 'on record'}"
     last = named[-1] if named else None
-    if last is not None and _failed(last) and not _NEGATIVE.search(fact.claim) and not figures:
+    if last is not None and _failed(last) and not _NEGATIVE.search(claim) and not figures:
         return f"that run failed ({last.address})"
     return ""
 

@@ -19,6 +19,7 @@ from .wire import anthropic as wire
 
 _HOLES, _CRAFT, _CLAIMS = 4, 3, 6  # how many of each are listed
 _SHORT = 2_000  # characters up to which a result is an answer, not a document
+_LOOKED_AT = 8_000  # characters of a command; a longer one is a file that is written
 _LONG = 160  # characters from which a command with several stages is craft
 _STAGE = re.compile(r"\||&&|;|\b(?:awk|sed|perl|jq|xargs|find|python3? -c|grep -[a-zA-Z]*[oP])\b")
 _WRITING = re.compile(r"(?:cat|tee)\b[^\n|]*(?:>|\btee\b)|<<-?\s*['\"]?\w+")
@@ -102,7 +103,7 @@ def _saves(call: ToolCall) -> bool:
 def _command(call: ToolCall) -> str:
     value = value_of(call.arguments)
     command = value.get("command") if isinstance(value, dict) else None
-    return command if isinstance(command, str) else ""
+    return command[:_LOOKED_AT] if isinstance(command, str) else ""
 
 
 def _holes(stretch: Sequence[Event], calls: Sequence[ToolCall], said: str) -> list[str]:
