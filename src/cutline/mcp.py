@@ -25,6 +25,7 @@ from .wire import anthropic as wire
 PAGE = 400_000
 """Characters of a result that come back at once; the client is told to take 500,000 (docs/claude-code.md)."""
 _LISTED = 20
+_GIVEN = 50_000  # characters of a call's arguments that are shown beside its result
 _TRIES, _PAUSE_S, _LATEST = 20, 0.05, 5  # how long the record is waited for, and in how many sessions one looks
 _PREFIX = "mcp__cutline__"
 
@@ -202,7 +203,10 @@ def _shown(hit: Recalled, wanted: str, offset: int, directory: Path) -> Reply:
         end = offset + len(part)
         rest = f"; go on with offset {end}" if end < len(result) else ""
         facts.append(f"characters {offset:,} to {end:,} of {len(result):,}{rest}")
-    head = f"{call.address} {call.name} {call.arguments.decode('utf-8', 'replace')}"
+    given = call.arguments.decode("utf-8", "replace")
+    if len(given) > _GIVEN:
+        given = f"{given[:_GIVEN]}… ({len(given):,} characters)"
+    head = f"{call.address} {call.name} {given}"
     told = "; ".join(fact for fact in facts if fact)
     return Reply((f"{head}\n{told}\nThe result, exactly as it was:", part), _images(hit) if not offset else ())
 
