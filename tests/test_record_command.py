@@ -13,6 +13,7 @@ import pytest
 
 import bodies
 import made
+from cutline import record
 from cutline.cli import main
 from cutline.record import Document, Record, default_path
 from cutline.sessions.claude_code import folder_name
@@ -98,6 +99,12 @@ def test_where_there_is_no_record_that_is_said_and_none_is_begun(home: Home, com
     assert "No record yet" in home("record", *command) and home.code == 0
     assert home.json("record", *command)["exists"] is False
     assert not default_path().exists()
+
+
+def test_what_is_said_when_a_record_is_begun():
+    told = record.greeting("/home/user/record.db")
+    for words in ("/home/user/record.db", "yours alone", "90 days", "cutline record retention", "--no-record"):
+        assert words in told and "\n" not in told
 
 
 def test_what_needs_a_record_says_how_one_begins(home: Home):

@@ -329,6 +329,31 @@ def every(work, look):
 """
 
 
+def test_a_deletion_beside_a_process_that_writes(path: Path):
+    """Neither waits in vain, neither loses anything; the writer's remembered chain is shared with what goes."""
+    with Record(path) as store:
+        store.write(exchange(bodies.body(session(30)), "gone"))
+    code = """
+with Record(path) as store:
+    for turns in range(1, 50):
+        store.write(test_record.exchange(bodies.body(test_record.session(turns)), "busy"))
+        print(turns, flush=True)
+"""
+    process = child(code, path)
+    with Record(path) as store:
+        for line in process.stdout:
+            if int(line) == 5:
+                store.delete(["gone"])
+                store.sweep()
+            if int(line) in (10, 20):
+                store.delete(["busy"])
+                store.sweep()
+        assert process.communicate()[1] == "" and process.returncode == 0
+        rows = store.requests("busy")
+        assert 0 < len(rows) <= 39 and store.body(rows[-1].id) == bodies.body(session(49))
+        assert len(store.search(None, ["part"], 100)) == 49 and store.faults() == []
+
+
 def test_a_kill_at_every_step_of_a_write_leaves_what_was_there(path: Path):
     with Record(path) as store:
         store.write(exchange(bodies.body(session(2))))

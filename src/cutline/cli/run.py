@@ -53,13 +53,13 @@ def command(
         raise InputError(f"run knows {known}, not {client}; run's own flags stand before the client's name")
     from ..launch import run
     from ..launch.claude_code import Wish
-    from ..record import default_path
+    from ..record import default_path, greeting
     from . import wire_report
 
     path = "" if no_record else str(default_path())
     first = bool(path) and not Path(path).exists()
     if first:
-        click.echo(f"cutline: whole histories are kept in {path} (yours alone; --no-record keeps none)", err=True)
+        click.echo(f"cutline: {greeting(path)}", err=True)
     ended = run.claude(arguments, Wish(mandate, keep_compaction, path))
     wire_report.show(ended, as_json)
     ctx.exit(ended.code)

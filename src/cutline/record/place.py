@@ -35,8 +35,8 @@ def default_path() -> Path:
 def greeting(path: str | os.PathLike[str]) -> str:
     """What is said once, when a record is begun: where it lies, who can read it, how long it keeps a session."""
     return (
-        f"whole histories are kept in {os.fspath(path)} (yours alone), each session for {RETENTION_DAYS} days behind its"
-        " last request; cutline record retention changes that, --no-record keeps none"
+        f"whole histories are kept in {os.fspath(path)} (yours alone), each session for {RETENTION_DAYS} days behind"
+        " its last request; cutline record retention changes that, --no-record keeps none"
     )
 
 
