@@ -198,3 +198,29 @@ class TestAMemoInALiveSession:
         grown = self.live(*START)
         assert memo.cut(grown).body == cut(grown).body
         assert read[:2] == [0, 3]
+
+
+def test_a_system_message_behind_a_provider_s_own_result_moves_up_where_a_person_s_words_follow():
+    """What stood between them left: nothing of the agent's follows any more, and there it may not stand."""
+    search = [
+        {"type": "server_tool_use", "id": "s1", "name": "tool_search_tool_bm25", "input": {"query": "x"}},
+        {"type": "tool_search_tool_result", "tool_use_id": "s1", "content": {"type": "found"}},
+    ]
+    before = body(
+        {"role": "user", "content": "Go."},
+        agent(text("Looking."), *search, call("c1", "Bash", command="ls")),
+        world(result("c1", "a b")),
+        {"role": "system", "content": "be brief"},
+        agent(call("c2", "Bash", command="ls -l")),
+        world(result("c2", "a b"), text("And c?")),
+        agent(call("h1", "micro_handoff", done="x", open="x", went_wrong="x")),
+        world(result("h1", "stored")),
+    )
+    done = cut(before)
+    assert [message["role"] for message in json.loads(done.body)["messages"]][:4] == [
+        "user",
+        "system",
+        "assistant",
+        "user",
+    ]
+    verify(before, done.body)

@@ -205,7 +205,7 @@ def test_headers_of_an_answer():
 
 INSTRUCTION = (
     "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n\n- Do NOT use Read, Bash, or ANY other tool.\n"
-    "Your task is to create a detailed summary of the conversation so far, paying close attention.\n"
+    "Make a detailed summary of the conversation, as here told.\n"
     "REMINDER: Do NOT call any tools. Respond with plain text only."
 )
 
@@ -506,7 +506,7 @@ def test_an_error_is_no_step(status: int):
     account = Account("s")
     account.add(_sent(BEFORE), _answered(1_000), 200)
     account.add(_sent(AFTER), Answer(error="no"), status)
-    assert not account.steps and account.last == BEFORE and account.turns == 2
+    assert not account.steps and account.last == BEFORE and (account.turns, account.others) == (1, 1)
     account.add(_sent(AFTER), _answered(400), 200)
     assert len(account.steps) == 1
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from .blocks import ToolCall
 from .checkpoint import Fact
@@ -25,6 +26,7 @@ _WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight"
 _SPELT = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b", re.I)
 _NEXT = re.compile(r"[^\W\d_]{3,}")
 _LONGEST = 4_000  # characters of a claim and of its evidence that are looked at
+_NO_EVIDENCE = "it names no evidence"
 _SMALL = 100  # a number below stands in many results; it counts with its noun
 _NEGATIVE = re.compile(
     r"\b(?:fail\w*|error\w*|broke\w*|crash\w*|wrong|reject\w*|refus\w*|missing|not|no|never|n't|red|abort\w*)\b", re.I
@@ -42,54 +44,99 @@ class _Figure:
     nouns: frozenset[str]
 
 
-def doubt(fact: Fact, calls: Sequence[ToolCall]) -> str:
-    """What speaks against a claim, in a few words; "" where the record shows it.
+class _Held:
+    """A call as claims are held against it; what is read out of it is read once, when it is asked for."""
+
+    def __init__(self, call: ToolCall) -> None:
+        self.call = call
+        self.given = _flat(" ".join(texts(value_of(call.arguments))))
+
+    @cached_property
+    def result(self) -> str:
+        """The result without its dates."""
+        return _DATE.sub(" ", self.call.result or "")
+
+    @cached_property
+    def lowered(self) -> str:
+        """The same in lower case."""
+        return self.result.lower()
+
+    @cached_property
+    def whole(self) -> str:
+        """Arguments and result on one line, in lower case."""
+        return f"{self.given} {_flat(self.call.result or '')}"
+
+    @cached_property
+    def undated(self) -> str:
+        """The same without dates."""
+        return _DATE.sub(" ", self.whole)
+
+    @cached_property
+    def numbers(self) -> dict[str, list[tuple[int, int]]]:
+        """Where each number stands in the result."""
+        found: dict[str, list[tuple[int, int]]] = {}
+        for number in _NUMBER.finditer(self.result):
+            found.setdefault(number[0].replace(",", ""), []).append(number.span())
+        return found
+
+
+class Record:
+    """The record's calls, ready to be asked about several claims.
 
     Args:
-        fact: the claim with its evidence.
-        calls: the record's calls with their results, in order.
+        calls: with their results, in order.
     """
-    claim = fact.claim[:_LONGEST]
-    named = _named(fact.evidence[:_LONGEST], calls)
-    if named is None:
-        return "no recorded call is its evidence"
-    places, figures = _PLACE.findall(claim), _figures(_PLACE.sub(" ", claim))
-    for pool in (named,) if named else (calls,):
-        best: str | None = None
-        for call in reversed(pool):
-            missing = _missing(places, figures, call)
-            if missing is None:
-                best = ""
+
+    def __init__(self, calls: Sequence[ToolCall]) -> None:
+        self._calls = [_Held(call) for call in calls]
+
+    def doubt(self, fact: Fact) -> str:
+        """What speaks against a claim, in a few words; "" where the record shows it."""
+        claim = fact.claim[:_LONGEST]
+        named = self._named(fact.evidence[:_LONGEST])
+        if named is None:
+            return "no recorded call is its evidence"
+        places, figures = _PLACE.findall(claim), _figures(_PLACE.sub(" ", claim))
+        missing = ""
+        for held in reversed(named or self._calls):
+            lacks = _missing(places, figures, held)
+            if lacks is None:
                 break
-            best = best or missing
-        if best is None or (best == "" and not (named or places or figures)):
-            return "it names no evidence"
-        if best:
-            return f"“{best}” stands in no result {'of that' if named else 'on record'}"
-    last = named[-1] if named else None
-    if last is not None and _failed(last) and not _NEGATIVE.search(claim) and not figures:
-        return f"that run failed ({last.address})"
-    return ""
+            missing = missing or lacks
+        else:
+            return f"“{missing}” stands in no result {'of that' if named else 'on record'}" if missing else _NO_EVIDENCE
+        if not (named or places or figures):
+            return _NO_EVIDENCE
+        if named and not figures and _failed(named[-1].call) and not _NEGATIVE.search(claim):
+            return f"that run failed ({named[-1].call.address})"
+        return ""
+
+    def _named(self, evidence: str) -> list[_Held] | None:
+        """The calls that an evidence names: [] where none in particular, None where what it names never was."""
+        addresses = set(_ADDRESS.findall(evidence))
+        if addresses:
+            return [held for held in self._calls if held.call.address in addresses] or None
+        wanted = _flat(evidence)
+        if not wanted:
+            return []
+        same = [
+            held
+            for held in self._calls
+            if (len(wanted) > 5 and wanted in held.given) or (len(held.given) > 5 and held.given in wanted)
+        ]
+        if same:
+            return same
+        named = {name.lower() for name in specifics(evidence)} | {part.strip(".,;:()'\"`") for part in wanted.split()}
+        names = [name for name in named if len(name) > 2 and not name[0].isdigit() and re.search(r"[/._]", name)]
+        words = names or list(content(evidence))
+        if not words:
+            return []
+        return [held for held in self._calls if all(word in held.given for word in words)] or None
 
 
-def _named(evidence: str, calls: Sequence[ToolCall]) -> list[ToolCall] | None:
-    """The calls that an evidence names: [] where it names none in particular, None where what it names never was."""
-    addresses = set(_ADDRESS.findall(evidence))
-    if addresses:
-        return [call for call in calls if call.address in addresses] or None
-    wanted = _flat(evidence)
-    if not wanted:
-        return []
-    held = [(call, _flat(" ".join(texts(value_of(call.arguments))))) for call in calls]
-    same = [call for call, text in held if (len(wanted) > 5 and wanted in text) or (len(text) > 5 and text in wanted)]
-    if same:
-        return same
-    named = {name.lower() for name in specifics(evidence)} | {part.strip(".,;:()'\"`") for part in wanted.split()}
-    names = [name for name in named if len(name) > 2 and not name[0].isdigit() and re.search(r"[/._]", name)]
-    words = names or list(content(evidence))
-    if not words:
-        return []
-    return [call for call, text in held if all(word in text for word in words)] or None
+def doubt(fact: Fact, calls: Sequence[ToolCall]) -> str:
+    """What speaks against one claim; see `Record.doubt`."""
+    return Record(calls).doubt(fact)
 
 
 def _figures(claim: str) -> list[_Figure]:
@@ -101,24 +148,17 @@ def _figures(claim: str) -> list[_Figure]:
     return found
 
 
-def _missing(places: Sequence[str], figures: Sequence[_Figure], call: ToolCall) -> str | None:
+def _missing(places: Sequence[str], figures: Sequence[_Figure], held: _Held) -> str | None:
     """The first place or figure of a claim that a call does not show; None where it shows all."""
-    result = call.result or ""
-    whole = _flat(" ".join(texts(value_of(call.arguments))) + " " + result)
-    undated = _DATE.sub(" ", whole)
     for place in places:
-        if place.lower() not in whole and not _numbered(place, whole, result):
+        if place.lower() not in held.whole and not _numbered(place, held.whole, held.call.result or ""):
             return place
-    plain = _DATE.sub(" ", result)
-    numbers: dict[str, list[tuple[int, int]]] = {}
-    for found in _NUMBER.finditer(plain):
-        numbers.setdefault(found[0].replace(",", ""), []).append(found.span())
-    lowered = plain.lower()
     for figure in figures:
-        spans = numbers.get(figure.number)
-        if spans is None and not re.search(rf"(?<![\w.]){re.escape(figure.number)}(?![\w.]*\w)", undated):
-            return figure.number
-        if spans and "." not in figure.number and int(figure.number) < _SMALL and not _beside(figure, spans, lowered):
+        spans = held.numbers.get(figure.number)
+        if spans is None:
+            if not re.search(rf"(?<![\w.]){re.escape(figure.number)}(?![\w.]*\w)", held.undated):
+                return figure.number
+        elif "." not in figure.number and int(figure.number) < _SMALL and not _beside(figure, spans, held.lowered):
             return figure.number
     return None
 

@@ -6,6 +6,7 @@ output is data: nothing of a recalled result is interpreted. Nothing is printed 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -124,8 +125,13 @@ class Tools:
         self.handed_back = False
         stamp = project.stamp(self.directory)
         unproven = found.unproven if found else ()
-        self._store(arguments, call_id, stamp, unproven)
-        return Reply((checkpoint.reply(document, stamp, unproven),))
+        said = checkpoint.reply(document, stamp, unproven)
+        try:
+            self._store(arguments, call_id, stamp, unproven)
+        except InputError as error:
+            # It is a checkpoint all the same: the document stands in the history, where the cut keeps it.
+            said += f"\nThe document is not in the record: {error}"
+        return Reply((said,))
 
     def _risks(self, document: Document, call_id: str) -> risks.Risks | None:
         """What is at risk with this document; None where nothing is, or the history is not to be had."""
@@ -142,9 +148,10 @@ class Tools:
     def _history(self, call_id: str) -> list[Event] | None:
         """Words and calls of this session up to and with the message that makes the call, without the call itself."""
         if self.record is not None and call_id:
-            told = self._recorded(call_id)
-            if told is not None:
-                return told
+            with contextlib.suppress(InputError):  # the client's own file will do
+                told = self._recorded(call_id)
+                if told is not None:
+                    return told
         for file in sessions(self.directory):
             if file.id == self.session:
                 try:

@@ -71,6 +71,10 @@ class Memo:
             self._entries = _first(made, self._entries, self._size)
         return done
 
+    def remembers(self, done: Cut) -> bool:
+        """Whether a cut is remembered: its history, grown, will cost a comparison and its new part."""
+        return any(entry.done.plan is done.plan for entry in self._entries)
+
     def _request(self, body: bytes) -> wire.Request:
         """Read a body; of a history that is known, only what is new."""
         known, shared = None, 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import stat
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ ADDRESS = re.compile(r"[0-9a-f]{16}\Z")
 _MOST = 200  # calls about a file that are looked through for the one that a stub points to
 _UNITS = ((90, 1, "s"), (5_400, 60, "min"), (172_800, 3_600, "h"), (float("inf"), 86_400, "d"))
 _FILE_KEYS = ("file_path", "notebook_path", "filePath", "absolute_path")
+_LARGEST = 20_000_000  # bytes of a file that is compared with what was read of it
 _NUMBERED = re.compile(r"\s*(\d+)(?:\t|→)(.*)\Z", re.S)
 
 
@@ -303,7 +305,10 @@ def staleness(hit: Recalled, directory: Path) -> str:
         return ""
     file = directory / path
     try:
-        changed = file.stat().st_mtime
+        held = file.stat()
+        if not stat.S_ISREG(held.st_mode) or held.st_size > _LARGEST:
+            return f"{path} is no file that can be compared now"
+        changed = held.st_mtime
         text = file.read_bytes().decode("utf-8", "replace")
     except FileNotFoundError:
         return f"{path} is gone by now"

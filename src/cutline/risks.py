@@ -68,11 +68,12 @@ def find(stretch: Sequence[Event], whole: Sequence[Event], document: Document) -
 
 
 def _unproven(facts: Sequence[Fact], calls: Sequence[ToolCall]) -> list[str]:
-    return [
-        f"marked measured, but {why}: “{_short(fact.claim, 120)}”"
-        for fact in facts
-        if fact.basis == "measured" and (why := evidence.doubt(fact, calls))
-    ]
+    record = evidence.Record(calls)
+    found: list[str] = []
+    for fact in facts:
+        if len(found) < _CLAIMS and fact.basis == "measured" and (why := record.doubt(fact)):
+            found.append(f"marked measured, but {why}: “{_short(fact.claim, 120)}”")
+    return found
 
 
 def _craft(calls: Sequence[ToolCall], document: Document) -> list[str]:

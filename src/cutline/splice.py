@@ -215,7 +215,8 @@ def _legal(roles: _Roles, said: list[Out], place: int, number: int) -> int:
     if heard and speaks_next:
         return place
     if place and (inside or roles.last(place - 1) != "user"):
-        found = roles.earlier(place - 1 if inside else place)
+        # Behind a provider's own result it may stand, but not where a user's message follows: then further up.
+        found = roles.earlier(place - 1 if inside or heard else place)
         if found:
             return found
     if not speaks_next:

@@ -26,7 +26,7 @@ FULL = {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "150000"}
 LOW, HIGH = 40_000, 118_000
 SUMMARY = "<analysis>All of it.</analysis>\n<summary>The parts were counted.</summary>"
 ASKS = "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools."
-TASK = "Your task is to create a detailed summary of the conversation so far"
+TASK = "a detailed summary of the conversation"
 Step = tuple[int, list[Block]]
 Made = Callable[[dict[str, Any]], Step | Reply]
 

@@ -23,7 +23,7 @@ def command(name: str) -> None:
     try:
         payload = json.load(sys.stdin)
         session, place = str(payload.get("session_id") or ""), str(payload.get("cwd") or ".")
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return
     address = _last_document(path, session, Path(place)) if path else ""
     if address:

@@ -15,10 +15,16 @@ import click
 def command() -> None:
     """Serve micro_handoff, recall and say to a client (MCP over standard input and output)."""
     from .. import project
+    from ..errors import InputError
     from ..mcp import Tools, serve
     from ..record import Record
 
     here = Path(os.environ.get("CLAUDE_PROJECT_DIR") or Path.cwd())
     path = os.environ.get("CUTLINE_RECORD")
-    held = Record(path) if path else None
+    try:
+        held = Record(path) if path else None
+    except InputError as error:
+        # Without a record the tools still serve: recall reads the client's session files.
+        click.echo(f"cutline: {error}", err=True)
+        held = None
     serve(Tools(here, project.project(here), held, os.environ.get("CLAUDE_CODE_SESSION_ID", "")))

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from ..errors import InputError, NothingToCut
-from ..launch import terminal
+from ..launch.terminal import Terminal
 from ..sessions.claude_code import Session
 from ..sessions.claude_code.cutting import execute, prospect
 from . import paint
@@ -41,7 +41,8 @@ def command(what: str | None, force: bool, client_arguments: tuple[str, ...], at
         raise InputError("claude: not found on PATH; install Claude Code (npm install -g @anthropic-ai/claude-code)")
     id_ = _copy_of(source, at, force)
     folder = Path(source.cwd) if source.cwd and Path(source.cwd).is_dir() else Path.cwd()
-    return terminal.run([client, "--resume", id_, *client_arguments], os.environ, folder)
+    with Terminal() as terminal:
+        return terminal.run([client, "--resume", id_, *client_arguments], os.environ, folder)
 
 
 def _copy_of(session: Session, at: Any, force: bool) -> str:

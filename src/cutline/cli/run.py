@@ -6,6 +6,9 @@ client's, standard output is the client's alone; the report goes to standard err
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
 from pathlib import Path
 from typing import Literal
 
@@ -53,13 +56,25 @@ def command(
         raise InputError(f"run knows {known}, not {client}; run's own flags stand before the client's name")
     from ..launch import run
     from ..launch.claude_code import Wish
+    from ..launch.terminal import Terminal
     from ..record import default_path, greeting
     from . import wire_report
 
     path = "" if no_record else str(default_path())
     first = bool(path) and not Path(path).exists()
-    if first:
-        click.echo(f"cutline: {greeting(path)}", err=True)
-    ended = run.claude(arguments, Wish(mandate, keep_compaction, path))
-    wire_report.show(ended, as_json)
+
+    def ready() -> None:
+        if first:
+            with contextlib.suppress(OSError, ValueError):
+                click.echo(f"cutline: {greeting(path)}", err=True)
+
+    with Terminal() as terminal:
+        ended = run.claude(arguments, Wish(mandate, keep_compaction, path), terminal, ready)
+        try:
+            wire_report.show(ended, as_json)
+            sys.stderr.flush()
+        except (OSError, ValueError, SystemExit):  # rich ends the program where a pipe is broken
+            # Nobody reads the report any more. The code is the client's all the same, and what is left in the
+            # buffer must not fail at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     ctx.exit(ended.code)

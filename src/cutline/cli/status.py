@@ -97,7 +97,7 @@ def _notes(told: dict[str, Any]) -> list[str]:
 
 def _line() -> None:
     """The client's status line: the user's own first, if there is one, then Cutline's."""
-    given = sys.stdin.read() if not sys.stdin.isatty() else ""
+    given = sys.stdin.buffer.read().decode("utf-8", "replace") if not sys.stdin.isatty() else ""
     folder = Path(os.environ.get(state.VARIABLE) or "/nonexistent")
     own = _users_own(folder, given)
     if own:
@@ -141,7 +141,7 @@ def _users_own(folder: Path, given: str) -> str:
     if not isinstance(command_, str):
         return ""
     try:
-        done = subprocess.run(command_, shell=True, input=given, text=True, capture_output=True, timeout=5, check=False)
+        done = subprocess.run(command_, shell=True, input=given.encode(), capture_output=True, timeout=5, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout.rstrip("\n")
+    return done.stdout.decode("utf-8", "replace").rstrip("\n")

@@ -106,6 +106,8 @@ def asked(arguments: Sequence[str]) -> Asked:
                 if at >= len(arguments):
                     raise InputError(f"{name} needs a value")
                 value = arguments[at]
+            if not value:
+                raise InputError(f"{name} needs a value")
             found[name] = value
         else:
             display = display or name == "--thinking-display"
@@ -266,4 +268,4 @@ def _with_loopback(environment: Mapping[str, str]) -> str:
 
 
 def _dump(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=1)
+    return json.dumps(value, indent=1)

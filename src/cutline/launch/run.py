@@ -6,13 +6,14 @@ the user's settings, writes none of them.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,9 @@ from ..proxy.app import Gateway
 from ..proxy.ledger import Account
 from ..proxy.observer import Observer, Place
 from ..proxy.plan import Verdict
-from . import claude_code, terminal
+from . import claude_code
 from .claude_code import Wish
+from .terminal import Terminal
 
 _PROBE_S = 20
 
@@ -47,18 +49,19 @@ class Ended:
     record: str
 
 
-def claude(arguments: Sequence[str], wish: Wish, environment: Mapping[str, str] | None = None) -> Ended:
+def claude(arguments: Sequence[str], wish: Wish, terminal: Terminal, ready: Callable[[], None] = lambda: None) -> Ended:
     """Run Claude Code through a proxy of its own, on this terminal.
 
     Args:
         arguments: the client's own.
         wish: how the run is wanted; its `record` names the record, "" for none.
-        environment: the process's; None for the real one.
+        terminal: what takes the signals, entered.
+        ready: called when all is there, right before the client starts.
 
     Raises:
         InputError: the client is not installed, its settings can't be read, or it is set to another provider.
     """
-    env = dict(os.environ if environment is None else environment)
+    env = dict(os.environ)
     binary = shutil.which("claude", path=env.get("PATH"))
     if binary is None:
         raise InputError("claude is not on PATH; install it: npm install -g @anthropic-ai/claude-code")
@@ -66,43 +69,45 @@ def claude(arguments: Sequence[str], wish: Wish, environment: Mapping[str, str] 
     here = Path.cwd()
     layers = _layers(user, here, env)
     provider = claude_code.upstream(layers, env)
-    lines = (layer.get("statusLine") for layer in layers)
+    appended = _text(user.append_file)
     scope = project.project(here)
     known = verdicts(wish.record, scope)
-    writer = record.Writer(wish.record) if wish.record else None
-    folder = state.make(os.getpid())
-    observer = Observer(Place("claude", scope, folder, wish.mandate), writer)
-    gateway = Gateway(
-        provider,
-        secrets.token_urlsafe(24),
-        passed=observer.passed,
-        verdicts=known,
-        hook=observer.hook,
-    )
-    try:
+    with contextlib.ExitStack() as undone:  # what was begun last ends first, however the run ends
+        folder = state.make(os.getpid())
+        undone.callback(folder.lock.close)
+        undone.callback(state.remove, folder.path)
+        writer = record.Writer(wish.record) if wish.record else None
+        if writer is not None:
+            undone.callback(writer.close)
+        observer = Observer(Place("claude", scope, folder.path, wish.mandate), writer)
+        undone.callback(observer.close)
+        gateway = Gateway(
+            provider,
+            secrets.token_urlsafe(24),
+            passed=observer.passed,
+            verdicts=known,
+            hook=observer.hook,
+        )
+        undone.callback(gateway.stop)
+        lines = (layer.get("statusLine") for layer in layers)
         start = claude_code.compose(
             user,
             wish,
             address=gateway.start(),
             provider=provider,
-            folder=str(folder),
+            folder=str(folder.path),
             python=sys.executable,
             given=layers[0],
-            appended=_text(user.append_file),
+            appended=appended,
             status_line=next((line for line in lines if isinstance(line, dict)), None),
             environment=env,
             shows_thinking=_shows_thinking(binary, env),
         )
         for name, text in start.files.items():
-            (folder / name).write_text(text, encoding="utf-8")
-            (folder / name).chmod(0o600)
+            (folder.path / name).write_text(text, encoding="utf-8")
+            (folder.path / name).chmod(0o600)
+        ready()
         code = terminal.run([binary, *start.arguments], {**env, **start.environment})
-    finally:
-        gateway.stop()
-        observer.close()
-        state.remove(folder)
-        if writer is not None:
-            writer.close()
     faults = [*observer.faults, *([f"the record: {writer.fault}"] if writer is not None and writer.fault else [])]
     return Ended(code, tuple(observer.accounts.values()), tuple(faults), wish.record)
 
@@ -132,7 +137,7 @@ def _given(settings: str | None) -> dict[str, Any]:
             raise InputError(f"--settings {path}: {str(why).lower()}") from None
     try:
         value = json.loads(settings)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"--settings: no JSON: {error}") from None
     if not isinstance(value, dict):
         raise InputError("--settings: has to be a JSON object")
@@ -154,7 +159,7 @@ def _quietly(path: Path) -> dict[str, Any]:
     """A settings file of the user's; what can't be read is the client's to complain about."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 
@@ -189,6 +194,7 @@ def verdicts(path: str, scope: str) -> dict[tuple[str, str], Verdict]:
             for row in held.sessions(scope):
                 for stop in held.stops(row.session):
                     found[stop.session, stop.seam] = "late" if stop.rule == "late" else "original"
-    except record.RecordFault:
-        return found
+    except record.RecordFault as error:
+        if not error.passing:
+            raise InputError(f"{error}; or run with --no-record") from None
     return found

@@ -1,4 +1,8 @@
-"""A child process that has the terminal to itself. Law: signals reach it, its end is ours, and ^Z stops both."""
+"""A child process that has the terminal to itself. Law: signals reach it, its end is ours, and ^Z stops both.
+
+Signals are taken from before the first thing is made until after the last is said: before there is a child they end
+us in good order, while it runs they are the child's, behind its end they are waited out.
+"""
 
 from __future__ import annotations
 
@@ -8,49 +12,61 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import FrameType
-from typing import Any
+from types import FrameType, TracebackType
+
+_NAMES = ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT")
+_OF_THE_TERMINAL = ("SIGINT", "SIGQUIT")  # typed at it, they have reached the child already
 
 
-def run(command: Sequence[str], environment: Mapping[str, str], directory: Path | None = None) -> int:
-    """Run a command on this terminal and wait for its end.
-
-    Args:
-        command: what to run.
-        environment: the whole of it.
-        directory: where; None for here.
-
-    Returns:
-        Its exit code; 128 and the signal's number where a signal ended it.
+class Terminal:
+    """A context manager that takes the signals; `run` runs a child in it.
 
     Raises:
-        OSError: it can't be started.
+        SystemExit: in the context, where a signal comes before there is a child: 128 and its number.
     """
-    child = subprocess.Popen(command, env=dict(environment), cwd=directory)
-    before = {number: signal.signal(number, handler) for number, handler in _handlers(child).items()}
-    try:
-        code = _wait(child)
-    finally:
-        for number, handler in before.items():
+
+    def __init__(self) -> None:
+        self._child: subprocess.Popen[bytes] | None = None
+        self._before: dict[int, signal.Handlers | int | None] = {}
+
+    def __enter__(self) -> Terminal:
+        for name in _NAMES:
+            if hasattr(signal, name):
+                number = getattr(signal, name)
+                self._before[number] = signal.signal(number, self._take)  # type: ignore[assignment]
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
             signal.signal(number, handler)
-    return code if code >= 0 else 128 - code
 
-
-def _handlers(child: subprocess.Popen[bytes]) -> dict[int, Any]:
-    def pass_on(number: int, _: FrameType | None) -> None:
-        if child.poll() is None:
+    def _take(self, number: int, _: FrameType | None) -> None:
+        child = self._child
+        if child is None:
+            sys.exit(128 + number)
+        typed = signal.Signals(number).name in _OF_THE_TERMINAL and sys.stdin.isatty()
+        if not typed and child.poll() is None:
             child.send_signal(number)
 
-    def leave(_: int, __: FrameType | None) -> None:
-        """The terminal has told the client too: what ^C means is the client's to say."""
+    def run(self, command: Sequence[str], environment: Mapping[str, str], directory: Path | None = None) -> int:
+        """Run a command on this terminal and wait for its end.
 
-    found: dict[int, Any] = {signal.SIGTERM: pass_on}
-    on_terminal = sys.stdin.isatty()
-    found[signal.SIGINT] = leave if on_terminal else pass_on
-    for name in ("SIGHUP", "SIGQUIT"):
-        if hasattr(signal, name):
-            found[getattr(signal, name)] = leave if name == "SIGQUIT" and on_terminal else pass_on
-    return found
+        Args:
+            command: what to run.
+            environment: the whole of it.
+            directory: where; None for here.
+
+        Returns:
+            Its exit code; 128 and the signal's number where a signal ended it.
+
+        Raises:
+            OSError: it can't be started.
+        """
+        self._child = subprocess.Popen(command, env=dict(environment), cwd=directory)
+        code = _wait(self._child)
+        return code if code >= 0 else 128 - code
 
 
 def _wait(child: subprocess.Popen[bytes]) -> int:

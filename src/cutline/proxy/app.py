@@ -96,12 +96,19 @@ class Gateway:
         hook: Callable[[str, dict[str, Any]], dict[str, Any]] = lambda name, payload: {},
         port: int = 0,
     ) -> None:
-        base = URL(upstream.rstrip("/"), encoded=True)
+        try:
+            base = URL(upstream.rstrip("/"), encoded=True)
+            base.port  # noqa: B018  (a wrong one is told only when it is asked for)
+        except ValueError:
+            raise InputError(
+                "the provider's base URL can't be read; give one such as https://api.anthropic.com"
+            ) from None
         if base.user is not None or base.password is not None:
             raise InputError("the provider's base URL holds a name or password; give it without one")
         if base.scheme not in ("http", "https") or not base.host or base.query_string or base.fragment:
             raise InputError(f"{upstream}: is no base URL of a provider; give one such as https://api.anthropic.com")
         self.upstream = str(base)
+        self._host = str(base.origin())  # what errors say: a gateway's path may hold a key
         self._by_way_of = _environments_proxy(base)
         self._token = token
         self._passed = passed
@@ -191,9 +198,9 @@ class Gateway:
                 return await self._pass(request, target, headers)
             return await self._carry(request, target, headers, which == "count")
         except aiohttp.ClientError as error:
-            return _refuse(Refusal(502, "api_error", f"{self.upstream} did not answer: {_reason(error)}"))
+            return _refuse(Refusal(502, "api_error", f"{self._host} did not answer: {_reason(error)}"))
         except TimeoutError:
-            return _refuse(Refusal(502, "api_error", f"{self.upstream} did not answer: no connection in time"))
+            return _refuse(Refusal(502, "api_error", f"{self._host} did not answer: no connection in time"))
 
     async def _answer_hook(self, request: web.BaseRequest, name: str) -> web.StreamResponse:
         """One of the client's own hooks; whatever goes wrong, the client goes on as if there were none."""

@@ -13,7 +13,7 @@ from ..errors import Unreadable
 from ..wire import anthropic as wire
 
 _SUMMARISE = "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools."
-_TASK = "Your task is to create a detailed summary of the conversation so far"
+_TASK = "a detailed summary of the conversation"
 
 
 def ids(headers: Mapping[str, str]) -> tuple[str, str]:

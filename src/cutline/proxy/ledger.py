@@ -149,12 +149,14 @@ class Account:
             self.others += 1
 
     def _turn(self, sent: Forward, answer: Answer, tokens: int, status: int) -> None:
-        self.turns += 1
         if status >= 400:
+            self.others += 1  # refused, or to be tried again
             return
+        self.turns += 1
         self.model, self.metered = answer.model or self.model, sent.metered
         self.phantoms += claims_without_a_call(answer.content)
-        if sent.seam and sent.seam != self.last_seam:
+        # A rewind, or a fork that bears the same id, comes back to a seam that was seen before.
+        if sent.seam and not any(step.seam == sent.seam for step in self.steps):
             before = self.last_sent if self.last is not None else sent.whole
             new = max(0, len(sent.whole) - len(self.last)) if self.last is not None else 0
             one, two = messages_size(before), messages_size(sent.body)

@@ -82,6 +82,10 @@ class Observer:
         """Work off what is queued, and end."""
         self._queue.put(None)
         self._thread.join(timeout)
+        if self._thread.is_alive():
+            self._fault(
+                f"{self._came - self._counted:,} requests are not in this report: reading their answers took too long"
+            )
         if self._dear is not None:
             self._dear.join(timeout)
 
@@ -172,8 +176,8 @@ class Observer:
 
     def _look_again(self, passed: Passed, account: Account) -> None:
         """Prove a grown history whole, and judge its narration: dear, so now and then, and beside the queue."""
-        sent, now = passed.sent, self._clock()
-        if sent.kind != "turn" or sent.agent or now - self._judged.get(sent.session, 0.0) < _AGAIN_S:
+        sent, now = passed.sent, time.monotonic()
+        if sent.kind != "turn" or sent.agent or now - self._judged.get(sent.session, -_AGAIN_S) < _AGAIN_S:
             return
         if self._dear is not None and self._dear.is_alive():
             return
@@ -214,7 +218,7 @@ def _told(passed: Passed) -> str:
     try:
         value = json.loads(passed.refused)
         said = str(value["error"]["message"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         said = passed.refused
     done: dict[Verdict | None, str] = {
         "late": "the cut without the tail's thinking was accepted",

@@ -237,7 +237,7 @@ class Cutter:
         if fault:
             return Cut(body, False, f"the proof failed: {fault}"), fault
         self._proven = [done.plan, *self._proven[:7]]
-        if done.plan is not None and done.plan.seam.call is not None:
+        if done.plan is not None and done.plan.seam.call is not None and self._memo.remembers(done):
             head = body[: done.plan.request.messages[done.plan.seam.call.message].end]
             known = head, body.count(NAME, len(head))
             self._heads = [known, *(held for held in self._heads if held[0] != head)][:3]

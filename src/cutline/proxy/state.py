@@ -1,7 +1,8 @@
 """A run's own folder and the status in it: what `cutline status`, the hooks and the tools read while it runs.
 
-Law: one folder a run, 0700, in one folder of the user's; written whole or not at all; no key and no token in it.
-It is gone when the run ends.
+Law: one folder a run, 0700, in one folder of the user's; written whole or not at all. The status holds no key and no
+token; the settings beside it hold the run's token, and what the user's own settings hold. The folder is gone when the
+run ends, and what a killed run left with the next one.
 """
 
 from __future__ import annotations
@@ -9,12 +10,19 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import stat
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 from .. import events
 from ..errors import InputError
@@ -22,22 +30,47 @@ from .ledger import Account
 
 VARIABLE = "CUTLINE_RUN"
 """Names the run's folder, in the environment of the client and what it starts."""
-_STATUS = "status.json"
+_STATUS, _LOCK = "status.json", "lock"
+_NAME = re.compile(r"run-(\d+)-\w{8}\Z")
 
 
-def make(pid: int) -> Path:
-    """A new run's folder.
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A run's own folder.
+
+    Attributes:
+        path: where it is.
+        lock: a file in it that is held open and locked while the run lives: so others see that it does.
+    """
+
+    path: Path
+    lock: BinaryIO
+
+
+def make(pid: int) -> Folder:
+    """A new run's folder; what dead runs left is removed.
 
     Raises:
-        InputError: the place for it belongs to somebody else.
+        InputError: the place for it belongs to somebody else, or can't be written.
     """
     home = _home()
-    home.mkdir(mode=0o700, exist_ok=True)
-    held = home.lstat()
-    if not stat.S_ISDIR(held.st_mode) or (hasattr(os, "getuid") and held.st_uid != os.getuid()):
-        raise InputError(f"{home}: belongs to somebody else; set TMPDIR to a folder of your own")
-    home.chmod(0o700)
-    return Path(tempfile.mkdtemp(prefix=f"run-{pid}-", dir=home))
+    try:
+        home.mkdir(mode=0o700, exist_ok=True)
+        if not _ours(home):
+            raise InputError(f"{home}: belongs to somebody else; set TMPDIR to a folder of your own")
+        home.chmod(0o700)
+        for folder in _folders(home):
+            if not _alive(folder):
+                remove(folder)
+        made = Path(tempfile.mkdtemp(prefix=f"run-{pid}-", dir=home))
+        lock = (made / _LOCK).open("wb")
+    except OSError as error:
+        raise InputError(
+            f"{home}: {(error.strerror or str(error)).lower()}; set TMPDIR to a folder of your own"
+        ) from None
+    if fcntl is not None:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return Folder(made, lock)
 
 
 def remove(folder: Path) -> None:
@@ -48,15 +81,32 @@ def remove(folder: Path) -> None:
 def running() -> Iterator[tuple[Path, dict[str, Any]]]:
     """Folders and statuses of the runs that are alive, the newest first; what dead ones left is removed."""
     home = _home()
-    if not home.is_dir():
+    if not _ours(home):
         return
-    for folder in sorted(home.glob("run-*"), key=lambda path: path.stat().st_mtime, reverse=True):
-        told = read(folder)
-        pid = folder.name.split("-")[1]
-        if pid.isdecimal() and _alive(int(pid)):
-            yield folder, told
+    for folder in _folders(home):
+        if _alive(folder):
+            yield folder, read(folder)
         else:
             remove(folder)
+
+
+def _folders(home: Path) -> list[Path]:
+    """The runs' folders, the newest first: by their names, ours, and no links."""
+    found = []
+    for folder in home.iterdir():
+        if _NAME.match(folder.name) and _ours(folder):
+            with contextlib.suppress(OSError):  # one that ends just now
+                found.append((folder.stat().st_mtime, folder))
+    return [folder for _, folder in sorted(found, reverse=True)]
+
+
+def _ours(folder: Path) -> bool:
+    """Whether something is a folder, no link to one, and belongs to this user."""
+    try:
+        held = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(held.st_mode) and (not hasattr(os, "getuid") or held.st_uid == os.getuid())
 
 
 def write(folder: Path, told: dict[str, Any]) -> None:
@@ -110,9 +160,20 @@ def _home() -> Path:
     return Path(tempfile.gettempdir()) / f"cutline-{owner}"
 
 
-def _alive(pid: int) -> bool:
+def _alive(folder: Path) -> bool:
+    """Whether a folder's run lives: it holds the lock; where there are no locks, its process is there."""
+    if fcntl is not None:
+        try:
+            with (folder / _LOCK).open("rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+    found = _NAME.match(folder.name)
     try:
-        os.kill(pid, 0)
+        os.kill(int(found[1]) if found else 0, 0)
     except ProcessLookupError:
         return False
     except OSError:

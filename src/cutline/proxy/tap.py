@@ -77,7 +77,7 @@ def _whole(value: dict[str, Any]) -> Answer:
 def _streamed(plain: bytes) -> Answer:
     """An answer out of its events (docs.claude.com/en/docs/build-with-claude/streaming)."""
     blocks: dict[int, dict[str, Any]] = {}
-    parts: dict[int, list[str]] = {}
+    parts: dict[tuple[int, str], list[str]] = {}
     usage: dict[str, int] = {}
     model = stop = error = ""
     for event in events(plain):
@@ -88,29 +88,34 @@ def _streamed(plain: bytes) -> Answer:
         elif kind == "content_block_start" and isinstance(index, int) and isinstance(event.get("content_block"), dict):
             blocks[index] = dict(event["content_block"])
         elif kind == "content_block_delta" and index in blocks and isinstance(event.get("delta"), dict):
-            _add(blocks[index], parts.setdefault(index, []), event["delta"])
+            key, piece = _piece(event["delta"])
+            if key:
+                parts.setdefault((index, key), []).append(piece)
         elif kind == "message_delta":
             usage.update(_counters(event.get("usage")))
             delta = event.get("delta")
             stop = str(delta.get("stop_reason") or "") if isinstance(delta, dict) else stop
         elif kind == "error":
             error = _error(event)
-    for index, pieces in parts.items():
-        if pieces:
+    for (index, key), pieces in parts.items():
+        whole = "".join(pieces)
+        if key != "input":
+            blocks[index][key] = str(blocks[index].get(key) or "") + whole
+        elif whole:
             try:
-                blocks[index]["input"] = json.loads("".join(pieces))
-            except ValueError:
+                blocks[index]["input"] = json.loads(whole)
+            except (ValueError, RecursionError):
                 blocks[index]["input"] = {}
     return Answer([blocks[index] for index in sorted(blocks)], usage, model, stop, error)
 
 
-def _add(block: dict[str, Any], pieces: list[str], delta: dict[str, Any]) -> None:
+def _piece(delta: dict[str, Any]) -> tuple[str, str]:
+    """Which member of its block a delta goes on with, and its piece; ("", "") for a delta that is not known."""
     kind = delta.get("type")
     if kind == "input_json_delta":
-        pieces.append(str(delta.get("partial_json") or ""))
-    elif kind in _PARTS:
-        key = _PARTS[kind]
-        block[key] = str(block.get(key) or "") + str(delta.get(key) or "")
+        return "input", str(delta.get("partial_json") or "")
+    key = _PARTS.get(kind) if isinstance(kind, str) else None
+    return (key, str(delta.get(key) or "")) if key else ("", "")
 
 
 def events(plain: bytes) -> Iterator[dict[str, Any]]:

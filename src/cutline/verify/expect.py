@@ -249,7 +249,7 @@ class Expected:
             if not fixed and not (there and speaks):
                 places = {run[place]} if not speaks else set()
                 if not there or outs[place - 1].head.role != "user":
-                    places.add(earlier[place - inside])
+                    places.add(earlier[place - (inside or there)])
                 places = (places - {0}) or {place}
             seats.append((message, places))
         return seats
