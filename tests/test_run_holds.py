@@ -159,3 +159,10 @@ def test_the_status_line_lives_with_what_is_no_text(tmp_path: Path):
         check=False,
     )
     assert done.returncode == 0 and b"mine" in done.stdout and b"cutline" in done.stdout
+
+
+def test_what_a_provider_says_can_not_move_the_cursor():
+    told = tap.read(
+        b'{"model":"m\\u001b]0;mine\\u0007","error":{"message":"no\\u001b[2J\\nway"}}', "application/json", ""
+    )
+    assert (told.model, told.error) == ("m ]0;mine", "no [2J way")

@@ -225,5 +225,5 @@ def _told(passed: Passed) -> str:
         "original": "the original was accepted, and cutting stopped at this seam",
         None: "so was the original: the cut was not at fault",
     }
-    told = " ".join(said.split())[:300]
+    told = tap.printable(said)[:300]
     return f"rule 5: the provider refused the cut at {passed.seam} ({told}); {done[passed.verdict]}"

@@ -68,7 +68,7 @@ def _whole(value: dict[str, Any]) -> Answer:
     return Answer(
         [block for block in content if isinstance(block, dict)] if isinstance(content, list) else [],
         _counters(usage),
-        str(value.get("model") or ""),
+        printable(str(value.get("model") or "")),
         str(value.get("stop_reason") or ""),
         _error(value),
     )
@@ -84,7 +84,7 @@ def _streamed(plain: bytes) -> Answer:
         kind, index = event.get("type"), event.get("index")
         if kind == "message_start" and isinstance(event.get("message"), dict):
             usage.update(_counters(event["message"].get("usage")))
-            model = str(event["message"].get("model") or "")
+            model = printable(str(event["message"].get("model") or ""))
         elif kind == "content_block_start" and isinstance(index, int) and isinstance(event.get("content_block"), dict):
             blocks[index] = dict(event["content_block"])
         elif kind == "content_block_delta" and index in blocks and isinstance(event.get("delta"), dict):
@@ -132,6 +132,11 @@ def events(plain: bytes) -> Iterator[dict[str, Any]]:
             yield value
 
 
+def printable(text: str) -> str:
+    """A provider's text as one line that a terminal may show: it must not move the cursor, or name a window."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+
+
 def _counters(usage: Any) -> dict[str, int]:
     if not isinstance(usage, dict):
         return {}
@@ -144,4 +149,4 @@ def _counters(usage: Any) -> dict[str, int]:
 
 def _error(value: dict[str, Any]) -> str:
     error = value.get("error")
-    return str(error.get("message") or error.get("type") or "") if isinstance(error, dict) else ""
+    return printable(str(error.get("message") or error.get("type") or "")) if isinstance(error, dict) else ""
