@@ -65,6 +65,10 @@ def test_nothing_in_a_claim_or_its_evidence_is_too_odd(text: str, calls: list[To
     assert isinstance(evidence.doubt(Fact(text or "x", "measured", text), calls), str)
 
 
+def test_a_file_and_line_is_evidence_as_people_cite_it(calls: list[ToolCall]):
+    assert evidence.doubt(Fact("the tax is rounded there", "measured", "till/tax.py:41"), calls) == ""
+
+
 def test_a_result_of_a_hundred_thousand_digits_is_read_once(calls: list[ToolCall]):
     long = replace(calls[1], result="1" * 200_000 + " " + "2,3" * 50_000)
     assert evidence.doubt(Fact("81 passed", "measured", "1" * 200_000), [long]) != ""

@@ -127,6 +127,7 @@ class Record:
         if same:
             return same
         named = {name.lower() for name in specifics(evidence)} | {part.strip(".,;:()'\"`") for part in wanted.split()}
+        named = {re.sub(r"(?::\d+)+\Z", "", name) for name in named}  # a file's line is evidence of the file
         names = [name for name in named if len(name) > 2 and not name[0].isdigit() and re.search(r"[/._]", name)]
         words = names or list(content(evidence))
         if not words:

@@ -354,6 +354,8 @@ def _print_list(hits: list[Recalled], as_json: bool) -> None:
         return
     out = paint.console()
     made = paint.table("address", "session", "message", "seen", "tool", "target", left=(0, 1, 4, 5))
+    # The target gives way, never the address: it is what one types next.
+    room = max(16, min(72, out.width - 82))
     for hit in shown:
         made.add_row(
             hit.call.address,
@@ -361,7 +363,7 @@ def _print_list(hits: list[Recalled], as_json: bool) -> None:
             str(hit.message),
             _ago(hit.at),
             paint.short(hit.call.name, 24),
-            paint.short(target(hit.call.name, hit.call.arguments), 72),
+            _aimed(target(hit.call.name, hit.call.arguments), room),
         )
     out.print(made)
     out.print(f"{_more(hits)}bring one back: cutline recall ADDRESS", style=paint.FAINT)
@@ -392,6 +394,14 @@ def _around(text: str, words: Sequence[str], width: int = 96) -> str:
     at = min((found for word in words if (found := line.lower().find(word.lower())) >= 0), default=0)
     start = max(0, at - width // 3) if len(line) > width else 0
     return ("…" if start else "") + paint.short(line[start:], width)
+
+
+def _aimed(text: str, width: int) -> str:
+    """A target on one line; of a long path the end, which names the file."""
+    line = paint.short(text, len(text) + 1)
+    return (
+        f"…{line[1 - width :]}" if "/" in line and " " not in line and len(line) > width else paint.short(line, width)
+    )
 
 
 def _brief(session: str) -> str:
