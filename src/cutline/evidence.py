@@ -14,10 +14,9 @@ from functools import cached_property
 
 from .blocks import ToolCall
 from .checkpoint import Fact
-from .specifics import content, specifics, stem, texts, value_of
+from .specifics import content, folded, specifics, stem, texts, value_of
 
 _ADDRESS = re.compile(r"\b[0-9a-f]{16}\b")
-_BLANKS = re.compile(r"\s+")
 _PLACE = re.compile(r"[\w./~-]*\.\w+:\d+\b|\b[\w-]+=[-+]?[\w.]+")  # a file's line, a key with its value
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?|\d\d:\d\d:\d\d|\b\d+(?:st|nd|rd|th)\b")
 # Nothing in it is tried again: a result may hold a hundred thousand digits in a row.
@@ -49,7 +48,7 @@ class _Held:
 
     def __init__(self, call: ToolCall) -> None:
         self.call = call
-        self.given = _flat(" ".join(texts(value_of(call.arguments))))
+        self.given = folded(" ".join(texts(value_of(call.arguments))))
 
     @cached_property
     def result(self) -> str:
@@ -64,7 +63,7 @@ class _Held:
     @cached_property
     def whole(self) -> str:
         """Arguments and result on one line, in lower case."""
-        return f"{self.given} {_flat(self.call.result or '')}"
+        return f"{self.given} {folded(self.call.result or '')}"
 
     @cached_property
     def undated(self) -> str:
@@ -116,7 +115,7 @@ class Record:
         addresses = set(_ADDRESS.findall(evidence))
         if addresses:
             return [held for held in self._calls if held.call.address in addresses] or None
-        wanted = _flat(evidence)
+        wanted = folded(evidence)
         if not wanted:
             return []
         same = [
@@ -184,7 +183,3 @@ def _numbered(place: str, whole: str, result: str) -> bool:
 
 def _failed(call: ToolCall) -> bool:
     return call.error or _FAILED.search(call.result or "") is not None
-
-
-def _flat(text: str) -> str:
-    return _BLANKS.sub(" ", text).strip().lower()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from . import checkpoint, events, mandate, notice, project, recall, record, risks
-from .blocks import Event, Said, ToolCall, address
+from .blocks import Event, Said, address
 from .checkpoint import Document, Stamp
 from .errors import CutlineError, InputError, Unreadable
 from .recall import ADDRESS, Recalled, SessionFiles, Source
@@ -139,7 +139,7 @@ class Tools:
         if whole is None:
             return None
         begin = max(
-            (n + 1 for n, event in enumerate(whole) if not isinstance(event, Said) and _is_stored(event)),
+            (n + 1 for n, event in enumerate(whole) if not isinstance(event, Said) and wire.is_stored(event)),
             default=0,
         )
         found = risks.find(whole[begin:], whole, document)
@@ -232,16 +232,6 @@ def _dated(hit: Recalled) -> str:
     return f" ({recall.when(hit.at)})" if hit.at is not None else ""
 
 
-def _is_checkpoint(name: str) -> bool:
-    return name.endswith("micro_handoff")
-
-
-def _is_stored(call: ToolCall) -> bool:
-    """Whether a call is a checkpoint that was stored: one that was refused leaves everything where it is."""
-    told = call.result
-    return _is_checkpoint(call.name) and told is not None and not call.error and checkpoint.REFUSED not in told[:60]
-
-
 def _with_answer(body: bytes, answer: bytes) -> bytes:
     """A body with the answer put behind its last message."""
     request = wire.read(body)
@@ -253,7 +243,7 @@ def _before(told: list[Event]) -> list[Event]:
     """Events up to the checkpoint call in flight: the last one, which has no result yet."""
     for number in range(len(told) - 1, -1, -1):
         event = told[number]
-        if not isinstance(event, Said) and _is_checkpoint(event.name) and event.result is None:
+        if not isinstance(event, Said) and wire.names_checkpoint(event.name) and event.result is None:
             return told[:number] + [one for one in told[number + 1 :] if isinstance(one, Said)]
     return told
 

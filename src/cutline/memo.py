@@ -10,16 +10,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from .cut import Cut, check, cut_read, nameless, names_checkpoint, unread
+from .cut import NAME, Cut, check, cut_read, nameless, names_checkpoint, unread
 from .errors import Unreadable
 from .notice import Trace
-from .plan import Options
+from .plan import Options, Plan
 from .wire import anthropic as wire
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One cut: its options, its input up to the end of the checkpoint's results, and what became of that."""
+    """One cut: its options, its input up to the end of the checkpoint's results, and what became of that.
+
+    `named` is how often the checkpoint tool's name stands behind that input.
+    """
 
     options: Options
     done: Cut
@@ -27,6 +30,7 @@ class _Entry:
     messages: int
     before: bytes
     after: bytes
+    named: int
 
 
 class Memo:
@@ -71,9 +75,15 @@ class Memo:
             self._entries = _first(made, self._entries, self._size)
         return done
 
-    def remembers(self, done: Cut) -> bool:
-        """Whether a cut is remembered: its history, grown, will cost a comparison and its new part."""
-        return any(entry.done.plan is done.plan for entry in self._entries)
+    def expects(self, body: bytes) -> Plan | None:
+        """The plan by which a body will be cut without much work; None where that is not foreseen.
+
+        It begins as a remembered history does, and names the checkpoint tool no more often: no new seam.
+        """
+        for entry in self._entries:
+            if body.startswith(entry.before) and body.count(NAME, len(entry.before)) <= entry.named:
+                return entry.done.plan
+        return None
 
     def _request(self, body: bytes) -> wire.Request:
         """Read a body; of a history that is known, only what is new."""
@@ -111,7 +121,7 @@ def _grew(request: wire.Request, entry: _Entry) -> bool:
         return False
     # Another checkpoint moves the seam; a new result that points back may have to be filled.
     return not any(
-        block.name.endswith("micro_handoff") or block.name == wire.STUB or block.type == "compaction" or block.server
+        wire.is_checkpoint(block) or block.name == wire.STUB or block.type == "compaction" or block.server
         for message in later
         for block in message.blocks
     )
@@ -148,4 +158,5 @@ def _entry(request: wire.Request, options: Options, done: Cut) -> _Entry | None:
         return None
     end = request.messages[last].end
     rest = len(body) - end
-    return _Entry(options, done, request, last + 1, body[:end], done.body[: len(done.body) - rest])
+    after = done.body[: len(done.body) - rest]
+    return _Entry(options, done, request, last + 1, body[:end], after, body.count(NAME, end))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from . import evidence, narration, notice
 from .blocks import Author, Event, Said, ToolCall
 from .checkpoint import Document, Fact
-from .specifics import specifics, texts, value_of
+from .specifics import folded, specifics, texts, value_of
 from .wire import anthropic as wire
 
 _HOLES, _CRAFT, _CLAIMS = 4, 3, 6  # how many of each are listed
@@ -56,10 +56,12 @@ def find(stretch: Sequence[Event], whole: Sequence[Event], document: Document) -
     """
     calls = [event for event in stretch if isinstance(event, ToolCall) and not narration.is_own(event.name)]
     every = [event for event in whole if isinstance(event, ToolCall) and not narration.is_own(event.name)]
-    said = _flat("\n".join(event.text for event in stretch if isinstance(event, Said) and event.author is Author.AGENT))
-    said += " " + _flat(" ".join((document.done, document.open, document.went_wrong, document.next)))
-    said += " " + _flat(" ".join([fact.claim + " " + fact.evidence for fact in document.facts]))
-    said += " " + _flat(" ".join(document.dead_ends))
+    said = folded(
+        "\n".join(event.text for event in stretch if isinstance(event, Said) and event.author is Author.AGENT)
+    )
+    said += " " + folded(" ".join((document.done, document.open, document.went_wrong, document.next)))
+    said += " " + folded(" ".join([fact.claim + " " + fact.evidence for fact in document.facts]))
+    said += " " + folded(" ".join(document.dead_ends))
     return Risks(
         tuple(_unproven(document.facts, every))[:_CLAIMS],
         tuple(_craft(calls, document))[:_CRAFT],
@@ -84,7 +86,7 @@ def _craft(calls: Sequence[ToolCall], document: Document) -> list[str]:
         command = _command(call)
         if len(command) < _LONG or len(_STAGE.findall(command)) < 3 or _WRITING.search(command) or call.error:
             continue
-        flat = _flat(command)
+        flat = folded(command)
         if any(flat in text for text in written) or any(recipe in command for recipe in document.recipes if recipe):
             continue
         found.append(f"a command that is saved in no file ({call.address}): {_short(command, 100)}")
@@ -128,11 +130,7 @@ def _holes(stretch: Sequence[Event], calls: Sequence[ToolCall], said: str) -> li
 
 def _held(call: ToolCall) -> str:
     """A call's words and its result's, on one line, in lower case."""
-    return _flat(" ".join(texts(value_of(call.arguments))) + " " + (call.result or ""))
-
-
-def _flat(text: str) -> str:
-    return _BLANKS.sub(" ", text).strip().lower()
+    return folded(" ".join(texts(value_of(call.arguments))) + " " + (call.result or ""))
 
 
 def _short(text: str, size: int) -> str:

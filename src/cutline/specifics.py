@@ -37,6 +37,7 @@ _SHELL = lazily(r"(?:.*/)?(?:ba|z|da|fi|pw)?sh(?:\.exe)?|-\w*c|(?:.*/)?powershel
 _GO_THERE = lazily(r"\s*cd\s+(?:\"[^\"]*\"|'[^']*'|[^\s;&|]+)[ \t]*(?:&&|;|\n)\s*(?=\S)")
 _LOOSE = lazily(r"""(?<![\w.])["']?([A-Za-z_]\w{0,30})["']?\s*:\s*"((?:[^"\\]|\\.){1,2000})""")
 _BLANKS = lazily("[\\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_SPACES = lazily(r"\s+")
 _SURROGATE = lazily("[\ud800-\udfff]")
 
 
@@ -143,6 +144,11 @@ def texts(value: Any, depth: int = 4) -> Iterator[str]:
         items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
         for item in list(items)[:30]:
             yield from texts(item, depth - 1)
+
+
+def folded(text: str) -> str:
+    """A text on one line, in lower case: as words are looked for where neither matters."""
+    return _SPACES().sub(" ", text).strip().lower()
 
 
 # Specifics: what a text holds that can't be guessed

@@ -87,6 +87,16 @@ def ago(then: datetime | None, now: datetime | None = None) -> str:
     return "just now"
 
 
+def since(at: float | None) -> str:
+    """How long ago a time was, in seconds since 1970; "–" where there is none."""
+    return ago(datetime.fromtimestamp(at, UTC)) if at else "–"
+
+
+def iso(at: float | None) -> str | None:
+    """A time in seconds since 1970, for programs; None where there is none."""
+    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+
+
 def short(text: str, width: int) -> str:
     """One line of at most `width` characters, control characters as spaces."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())

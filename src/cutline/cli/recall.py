@@ -217,7 +217,7 @@ def _print_one(hits: list[Recalled], raw: bool, as_json: bool) -> None:
                 "result": call.result,
                 "error": call.error,
                 "messages": places,
-                "at": _iso(hit.at),
+                "at": paint.iso(hit.at),
                 "directory": hit.project or None,
                 "exit_code": code,
                 "git": stamp,
@@ -255,7 +255,7 @@ def _stamp(hit: Recalled) -> dict[str, Any] | None:
     stamp = value_of(near.stamp.encode("utf-8", "replace"))
     if not isinstance(stamp, dict) or not stamp.get("head"):
         return None
-    return {"head": stamp["head"], "branch": stamp.get("branch", ""), "stamped": _iso(near.at)}
+    return {"head": stamp["head"], "branch": stamp.get("branch", ""), "stamped": paint.iso(near.at)}
 
 
 def _checked_out(hit: Recalled, stamp: dict[str, Any] | None) -> str:
@@ -289,10 +289,6 @@ def _visible(text: str) -> str:
 
 def _escape(code: int) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
-
-
-def _iso(at: float | None) -> str | None:
-    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
 
 
 # ------------------------------------------------------------------------------------------------------- run again
@@ -346,7 +342,7 @@ def _print_list(hits: list[Recalled], as_json: bool) -> None:
         paint.echo_json(
             [
                 {"session": hit.session, "address": hit.call.address, "tool": hit.call.name, "message": hit.message,
-                 "target": target(hit.call.name, hit.call.arguments), "at": _iso(hit.at),
+                 "target": target(hit.call.name, hit.call.arguments), "at": paint.iso(hit.at),
                  "project": hit.project or None}
                 for hit in shown
             ]
@@ -361,7 +357,7 @@ def _print_list(hits: list[Recalled], as_json: bool) -> None:
             hit.call.address,
             _brief(hit.session),
             str(hit.message),
-            _ago(hit.at),
+            paint.since(hit.at),
             paint.short(hit.call.name, 24),
             _aimed(target(hit.call.name, hit.call.arguments), room),
         )
@@ -375,7 +371,7 @@ def _print_texts(texts: list[Said], wanted: _Wanted, as_json: bool) -> None:
         paint.echo_json(
             [
                 {"session": one.session, "author": one.author, "text": one.text, "message": one.message,
-                 "block": one.block, "at": _iso(one.at or None), "project": one.project or None}
+                 "block": one.block, "at": paint.iso(one.at or None), "project": one.project or None}
                 for one in shown
             ]
         )  # fmt: skip
@@ -383,7 +379,7 @@ def _print_texts(texts: list[Said], wanted: _Wanted, as_json: bool) -> None:
     out = paint.console()
     made = paint.table("session", "message", "said", wanted.author, left=(0, 3))
     for one in shown:
-        made.add_row(_brief(one.session), str(one.message), _ago(one.at), _around(one.text, wanted.words))
+        made.add_row(_brief(one.session), str(one.message), paint.since(one.at), _around(one.text, wanted.words))
     out.print(made)
     out.print(f"{_more(texts)}whole texts: --json", style=paint.FAINT)
 
@@ -406,10 +402,6 @@ def _aimed(text: str, width: int) -> str:
 
 def _brief(session: str) -> str:
     return paint.short(session, 200)[:8]
-
-
-def _ago(at: float | None) -> str:
-    return paint.ago(datetime.fromtimestamp(at, UTC)) if at else "–"
 
 
 def _more(hits: Sequence[object]) -> str:

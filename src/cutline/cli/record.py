@@ -77,13 +77,13 @@ def _stats(as_json: bool) -> None:
     with Record(_path(), readonly=True) as held:
         found, rows = held.stats(), held.sessions()
     if as_json:
-        told = {**asdict(found), "first": _iso(found.first), "last": _iso(found.last)}
+        told = {**asdict(found), "first": paint.iso(found.first), "last": paint.iso(found.last)}
         paint.echo_json({"path": str(held.path), "exists": True, **told, "listed": [_row(row) for row in rows]})
         return
     out = paint.console()
     out.print(str(held.path), style="bold")
     if found.first is not None and found.last is not None:
-        out.print(f"since {_when(found.first)}; the last request {_ago(found.last)}", style=paint.FAINT)
+        out.print(f"since {_when(found.first)}; the last request {paint.since(found.last)}", style=paint.FAINT)
     out.print()
     made = paint.table("", "", "", left=(0, 2))
     ratio = f", {found.bodies / found.stored:,.0f} times as much" if found.bodies > 2 * found.stored else ""
@@ -104,7 +104,7 @@ def _stats(as_json: bool) -> None:
         for row in _by_session(rows)[:_LISTED]:
             name = paint.short(row.session, 200)[:8] or "(no id)"
             where = paint.short(row.project, 64)
-            listed.add_row(name, f"{row.requests:,}", paint.size(row.size), _ago(row.last), where)
+            listed.add_row(name, f"{row.requests:,}", paint.size(row.size), paint.since(row.last), where)
         out.print(listed)
         if found.sessions > _LISTED:
             out.print(f"{found.sessions - _LISTED:,} more: cutline record stats --json", style=paint.FAINT)
@@ -131,7 +131,7 @@ def _by_session(rows: list[SessionRow]) -> list[SessionRow]:
 
 
 def _row(row: SessionRow) -> dict[str, Any]:
-    return {**asdict(row), "first": _iso(row.first), "last": _iso(row.last)}
+    return {**asdict(row), "first": paint.iso(row.first), "last": paint.iso(row.last)}
 
 
 # ------------------------------------------------------------------------------------------------- verify, delete
@@ -367,13 +367,5 @@ class _meter:
             sys.stderr.flush()
 
 
-def _iso(at: float | None) -> str | None:
-    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
-
-
 def _when(at: float) -> str:
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"
-
-
-def _ago(at: float) -> str:
-    return paint.ago(datetime.fromtimestamp(at, UTC))

@@ -183,7 +183,7 @@ def after_call(payload: Mapping[str, Any], full: Fullness) -> dict[str, Any]:
     name = str(payload.get("tool_name") or "")
     weight = _weight(payload.get("tool_response")) + _weight(payload.get("prompt"))
     full.pending += weight if narration.is_own(name) else min(weight, _INLINE)
-    if name.endswith("micro_handoff"):  # a refused one is an error, and calls another hook
+    if wire.names_checkpoint(name):  # a refused one is an error, and calls another hook
         full.made, full.wanted = True, False
     if not full.wanted or narration.is_own(name):
         return {}

@@ -95,7 +95,6 @@ class Account:
         faults: proofs that failed.
         refusals: what the provider refused of a cut, with what was done.
         last: the last turn of the conversation, uncut; None before the first.
-        last_answer: its answer's content.
         last_sent: what of it went upstream.
         last_tokens: the provider's count of its prompt.
         last_seam: the seam of it.
@@ -120,7 +119,6 @@ class Account:
     faults: list[str] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
     last: bytes | None = None
-    last_answer: list[dict[str, Any]] = field(default_factory=list)
     last_sent: bytes = b""
     last_tokens: int = 0
     last_seam: str = ""
@@ -162,7 +160,7 @@ class Account:
             one, two = messages_size(before), messages_size(sent.body)
             step = Step(sent.seam, len(before), len(sent.body), one, two, new, self.last_tokens, tokens)
             self.steps.append(step)
-        self.last, self.last_answer, self.last_sent = sent.whole, answer.content, sent.body
+        self.last, self.last_sent = sent.whole, sent.body
         self.last_tokens, self.last_seam, self._asking = tokens, sent.seam, False
 
     def _summarised(self, sent: Forward) -> None:
@@ -252,10 +250,8 @@ def redone(request: wire.Request) -> int:
     count = 0
     for found in events.calls(request):
         call = found.call
-        if request.messages[found.message].blocks[found.block].name.endswith("micro_handoff"):
-            if found.result is not None and not call.error:
-                before |= seen
-            continue
+        if wire.is_stored(call):
+            before |= seen
         if narration.is_own(call.name):
             continue
         key = _key(call)

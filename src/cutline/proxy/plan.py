@@ -15,7 +15,7 @@ from typing import Any, Literal
 from urllib.parse import unquote
 
 from ..blocks import address
-from ..cut import NAME, Cut, cut, names_checkpoint
+from ..cut import Cut, cut, names_checkpoint
 from ..errors import CutError
 from ..memo import Memo
 from ..verify import verify
@@ -215,14 +215,16 @@ class Cutter:
     def __init__(self) -> None:
         self._memo = Memo()
         self._proven: list[object] = []
-        self._heads: list[tuple[bytes, int]] = []
 
     def is_quick(self, body: bytes) -> bool:
         """Whether a body is soon cut: it is small and has no seam, or it grew behind a seam that was proven."""
         if len(body) <= _SMALL and not names_checkpoint(body):
             return True
-        # Where the name stands more often than it did, there may be a new seam.
-        return any(body.startswith(head) and body.count(NAME, len(head)) <= named for head, named in self._heads)
+        expected = self._memo.expects(body)
+        return expected is not None and self._is_proven(expected)
+
+    def _is_proven(self, plan: object) -> bool:
+        return any(plan is one for one in self._proven)
 
     def cut(self, body: bytes, verdict: Verdict | None = None) -> tuple[Cut, str]:
         """The cut of a body, and the fault of a proof that failed ("" where it holds).
@@ -231,16 +233,12 @@ class Cutter:
         """
         late = verdict == "late"
         done = self._memo.cut(body, late=late)
-        if not done.changed or any(done.plan is plan for plan in self._proven):
+        if not done.changed or self._is_proven(done.plan):
             return done, ""
         fault = prove(body, done.body, late=late)
         if fault:
             return Cut(body, False, f"the proof failed: {fault}"), fault
         self._proven = [done.plan, *self._proven[:7]]
-        if done.plan is not None and done.plan.seam.call is not None and self._memo.remembers(done):
-            head = body[: done.plan.request.messages[done.plan.seam.call.message].end]
-            known = head, body.count(NAME, len(head))
-            self._heads = [known, *(held for held in self._heads if held[0] != head)][:3]
         return done, ""
 
 

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from .. import spans
-from ..blocks import Block, Kind
+from ..blocks import Kind
 from ..errors import Unreadable
+from ..plan import words_of
 from ..wire import anthropic as wire
 from ..wire.anthropic import Request
 from . import packing
@@ -45,7 +46,7 @@ def texts(request: Request, first: int = 0) -> Iterator[Text]:
             elif (block.kind is Kind.CALL and wire.is_say(block.name)) or (
                 block.kind is Kind.THINKING and wire.is_narration(request, block)
             ):
-                author, text = "agent", _words(request, block)
+                author, text = "agent", words_of(request, block)
             else:
                 continue
             if author in ("agent", "human") and text.strip():
@@ -170,15 +171,6 @@ def _settings(frame: bytes) -> bytes:
     return b'"thinking":{"type":%s}}' % spans.quote(thinking or "")
 
 
-def _words(request: Request, block: Block) -> str:
-    """The words of a text, a narration block or a `say` call."""
-    if block.kind is not Kind.CALL:
-        return wire.words(request, block)
-    value = spans.decode(wire.member(request, block, "input") or b"{}")
-    text = value.get("text") if isinstance(value, dict) else None
-    return text if isinstance(text, str) else ""
-
-
 def _read(connection: sqlite3.Connection, row: tuple[Any, ...]) -> Said:
     session, agent, client, project, at, id, author, message, block, literal, answer = row
     if literal is not None:
@@ -186,5 +178,5 @@ def _read(connection: sqlite3.Connection, row: tuple[Any, ...]) -> Said:
     else:
         body = b'{"messages":[{"role":"assistant","content":%s}]}' % packing.get(connection, answer)
     request = wire.read(body)
-    text = _words(request, request.messages[0].blocks[block])
+    text = words_of(request, request.messages[0].blocks[block])
     return Said(session, agent, client, project, at, id, author, text, message, block)

@@ -37,7 +37,9 @@ from .rules import (
     is_checkpoint,
     is_narration,
     is_say,
+    is_stored,
     keeps_turn_thinking,
+    names_checkpoint,
     pairs,
 )
 from .signature import signed_narration
@@ -65,8 +67,10 @@ __all__ = [
     "is_checkpoint",
     "is_narration",
     "is_say",
+    "is_stored",
     "keeps_turn_thinking",
     "member",
+    "names_checkpoint",
     "pairs",
     "plain",
     "read",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ...blocks import Author, Block, Kind, Message
+from ...blocks import Author, Block, Kind, Message, ToolCall
 from .reading import CALL, NARRATION, RESULT, Request, result_text, text_span, words
 
 # Tools whose pairs stay before a seam (docs/cut.md: what stays). The names are Claude Code's.
@@ -25,8 +25,12 @@ _WRAPPERS = re.compile(r'\s*(?:\{"result":\s*"|<untrusted_context>\s*)?').match
 
 def is_checkpoint(block: Block) -> bool:
     """A call of the checkpoint tool, under whatever prefix a client gives it."""
-    name = block.name
-    return name.endswith("micro_handoff") and block.type == "tool_use" and _CHECKPOINT(name) is not None
+    return block.type == "tool_use" and names_checkpoint(block.name)
+
+
+def names_checkpoint(name: str) -> bool:
+    """Whether a tool is the checkpoint tool, by its name as on the wire."""
+    return name.endswith("micro_handoff") and _CHECKPOINT(name) is not None
 
 
 def is_say(name: str) -> bool:
@@ -44,11 +48,17 @@ def attached(request: Request, block: Block) -> list[bytes]:
 
 def completed(request: Request, answer: Block) -> bool:
     """Whether a checkpoint's result says that it was stored: no error flag, no `checkpoint refused:`."""
-    if answer.error:
-        return False
-    text = result_text(request, answer)
-    wrapper = _WRAPPERS(text)
-    return not text.startswith("checkpoint refused:", wrapper.end() if wrapper else 0)
+    return not answer.error and not _refuses(result_text(request, answer))
+
+
+def is_stored(call: ToolCall) -> bool:
+    """Whether a call is a checkpoint that was stored (see `completed`)."""
+    return names_checkpoint(call.name) and call.result is not None and not call.error and not _refuses(call.result)
+
+
+def _refuses(result: str) -> bool:
+    wrapper = _WRAPPERS(result)
+    return result.startswith("checkpoint refused:", wrapper.end() if wrapper else 0)
 
 
 def pairs(messages: list[Message]) -> tuple[dict[tuple[int, int], tuple[int, int]], int]:
