@@ -16,12 +16,14 @@ from .notice import Trace
 from .plan import Options, Plan
 from .wire import anthropic as wire
 
+_GLANCE = 4096  # bytes by which a history is recognised before it is compared
+
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
     """One cut: its options, its input up to the end of the checkpoint's results, and what became of that.
 
-    `named` is how often the checkpoint tool's name stands behind that input.
+    `request` is the last body that it held for, `named` how often the checkpoint tool's name stands behind that input.
     """
 
     options: Options
@@ -62,31 +64,41 @@ class Memo:
         if not names_checkpoint(body):
             return nameless(body)
         try:
-            request = self._request(body)
+            request, known, shared = self._request(body)
         except Unreadable as error:
             return unread(body, error)
         for entry in self._entries:
-            if entry.options == options and _grew(request, entry):
-                self._entries = _first(entry, self._entries, self._size)
+            if entry.options == options and _grew(request, entry, shared if entry.request is known else 0):
+                self._entries = [
+                    replace(entry, request=request),
+                    *(other for other in self._entries if other is not entry),
+                ]
                 return replace(entry.done, body=entry.after + body[len(entry.before) :])
         done = cut_read(body, request, options)
         made = _entry(request, options, done)
         if made is not None:
-            self._entries = _first(made, self._entries, self._size)
+            self._entries = [made, *self._entries][: self._size]
         return done
 
-    def expects(self, body: bytes) -> Plan | None:
-        """The plan by which a body will be cut without much work; None where that is not foreseen.
+    def expects(self, body: bytes) -> tuple[Plan, int] | None:
+        """The plan by which a body will be cut without much work, and how many of its bytes are known.
 
-        It begins as a remembered history does, and names the checkpoint tool no more often: no new seam.
+        It begins as a remembered history does, and names the checkpoint tool no more often: no new seam. A guess by
+        a few kilobytes of it, for the speed of an answer; None where nothing is foreseen.
         """
         for entry in self._entries:
-            if body.startswith(entry.before) and body.count(NAME, len(entry.before)) <= entry.named:
-                return entry.done.plan
+            end, plan = len(entry.before), entry.done.plan
+            ends = slice(0, min(_GLANCE, end)), slice(max(0, end - _GLANCE), end)
+            if (
+                plan is not None
+                and all(body[part] == entry.before[part] for part in ends)
+                and body.count(NAME, end) <= entry.named
+            ):
+                return plan, end
         return None
 
-    def _request(self, body: bytes) -> wire.Request:
-        """Read a body; of a history that is known, only what is new."""
+    def _request(self, body: bytes) -> tuple[wire.Request, wire.Request | None, int]:
+        """Read a body; of a history that is known, only what is new. Also that history, and how far it is the same."""
         known, shared = None, 0
         for one in self._read:
             count = _shared(body, one)
@@ -96,17 +108,16 @@ class Memo:
         # Where most of it was known it is the same history, grown or a little shorter; else it is another one.
         same = known if known is not None and 2 * shared >= len(known.messages) else None
         self._read = [request, *(one for one in self._read if one is not same)][: self._size]
-        return request
+        return request, known, shared
 
 
-def _first(entry: _Entry, entries: list[_Entry], size: int) -> list[_Entry]:
-    return [entry, *(other for other in entries if other is not entry)][:size]
+def _grew(request: wire.Request, entry: _Entry, shared: int) -> bool:
+    """Whether a body is an entry's history with something behind it that leaves its cut as it is.
 
-
-def _grew(request: wire.Request, entry: _Entry) -> bool:
-    """Whether a body is an entry's history with something behind it that leaves its cut as it is."""
+    `shared` is how many messages it was found to share with the last body of that history: they were looked at then.
+    """
     known = entry.request
-    if not request.body.startswith(entry.before):
+    if shared < entry.messages and not request.body.startswith(entry.before):
         return False
     if (request.model, request.thinking, request.tools, request.held) != (
         known.model,
@@ -115,9 +126,11 @@ def _grew(request: wire.Request, entry: _Entry) -> bool:
         known.held,
     ):
         return False
-    later = request.messages[entry.messages :]
+    looked = max(shared, entry.messages)
+    later = request.messages[looked:]
     # A call of the checkpoint's turn may be answered late.
-    if later and later[0].role != "assistant" and any(b.type.endswith("tool_result") for b in later[0].blocks):
+    next_ = later[0] if later and looked == entry.messages else None
+    if next_ and next_.role != "assistant" and any(b.type.endswith("tool_result") for b in next_.blocks):
         return False
     # Another checkpoint moves the seam; a new result that points back may have to be filled.
     return not any(

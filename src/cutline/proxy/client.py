@@ -26,12 +26,13 @@ def metered(headers: Mapping[str, str]) -> bool:
     return "x-api-key" in headers
 
 
-def is_compaction(body: bytes) -> bool:
+def is_compaction(body: bytes, start: int = 0) -> bool:
     """Whether the client asks for a summary of the conversation: its last words are the client's own instruction.
 
-    The same words elsewhere, in a file that the agent read, are none. Versions 2.1.197 and 2.1.332.
+    The same words elsewhere, in a file that the agent read, are none. Versions 2.1.197 and 2.1.332. What stands before
+    byte `start` is not searched for them.
     """
-    if _SUMMARISE.encode() not in body or _TASK.encode() not in body:
+    if body.find(_SUMMARISE.encode(), start) < 0 or _TASK.encode() not in body:
         return False
     try:
         request = wire.read(body)

@@ -214,32 +214,41 @@ class Cutter:
 
     def __init__(self) -> None:
         self._memo = Memo()
-        self._proven: list[object] = []
+        self._proven: list[tuple[object, str]] = []
 
     def is_quick(self, body: bytes) -> bool:
         """Whether a body is soon cut: it is small and has no seam, or it grew behind a seam that was proven."""
         if len(body) <= _SMALL and not names_checkpoint(body):
             return True
         expected = self._memo.expects(body)
-        return expected is not None and self._is_proven(expected)
+        return expected is not None and bool(self._proven_seam(expected[0]))
 
-    def _is_proven(self, plan: object) -> bool:
-        return any(plan is one for one in self._proven)
+    def known(self, body: bytes) -> int:
+        """How many bytes of a body are an earlier one's up to its checkpoint, as far as a glance tells."""
+        expected = self._memo.expects(body)
+        return expected[1] if expected else 0
 
-    def cut(self, body: bytes, verdict: Verdict | None = None) -> tuple[Cut, str]:
-        """The cut of a body, and the fault of a proof that failed ("" where it holds).
+    def _proven_seam(self, plan: object) -> str:
+        return next((seam for one, seam in self._proven if one is plan), "")
+
+    def cut(self, body: bytes, verdict: Verdict | None = None) -> tuple[Cut, str, str]:
+        """The cut of a body, the address of its seam, and the fault of a proof that failed ("" where it holds).
 
         Where the proof fails the cut is the unchanged body.
         """
         late = verdict == "late"
         done = self._memo.cut(body, late=late)
-        if not done.changed or self._is_proven(done.plan):
-            return done, ""
+        if not done.changed:
+            return done, "", ""
+        seam = self._proven_seam(done.plan)
+        if seam:
+            return done, seam, ""
         fault = prove(body, done.body, late=late)
         if fault:
-            return Cut(body, False, f"the proof failed: {fault}"), fault
-        self._proven = [done.plan, *self._proven[:7]]
-        return done, ""
+            return Cut(body, False, f"the proof failed: {fault}"), "", fault
+        seam = seam_address(done)
+        self._proven = [(done.plan, seam), *self._proven[:7]]
+        return done, seam, ""
 
 
 def prove(before: bytes, after: bytes, *, late: bool = False) -> str:
@@ -280,17 +289,16 @@ def forward(
     if whole is None:
         return as_it_came("other", f"a body in the encoding {encoding} passes untouched", body)
     kind: Kind = "count" if which == "count" else "turn"
-    if kind == "turn" and client.is_compaction(whole):
+    if kind == "turn" and client.is_compaction(whole, cutter.known(whole)):
         return as_it_came("compaction", "the client summarises the conversation: it reads all of it", whole)
-    done, fault = cutter.cut(whole)
+    done, seam, fault = cutter.cut(whole)
     if not done.changed:
         return as_it_came(kind, done.reason, whole, fault)
-    seam = seam_address(done)
     said = verdict(session, seam)
     if said == "original":
         return as_it_came(kind, "the provider refused the cut at this seam; the original goes", whole)
     if said == "late":
-        done, fault = cutter.cut(whole, said)
+        done, seam, fault = cutter.cut(whole, said)
         if not done.changed:
             return as_it_came(kind, done.reason, whole, fault)
     return Forward(kind, whole, done.body, False, seam, "", session, agent, metered)
