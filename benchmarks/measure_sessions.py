@@ -13,7 +13,7 @@ from pathlib import Path
 
 from cutline.errors import CutlineError
 from cutline.sessions.claude_code import open_session
-from cutline.sessions.claude_code.cutting import prospect
+from cutline.sessions.cutting import prospect
 from cutline.verify import verify
 
 

@@ -16,7 +16,7 @@ import made
 from conftest import SHARED, claude_code_files
 from cutline.errors import InputError, NothingToCut
 from cutline.sessions.claude_code import open_session
-from cutline.sessions.claude_code.cutting import execute, prospect
+from cutline.sessions.cutting import execute, prospect
 
 BUGS = SHARED / "bugs"
 reported = pytest.mark.skipif(not BUGS.is_dir(), reason="../shared/bugs is not on this machine")

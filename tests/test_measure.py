@@ -117,7 +117,7 @@ def test_signatures_and_image_data_are_bytes_and_no_tokens():
 def test_recorded_sessions_keep_every_authored_byte():
     from cutline.errors import CutlineError
     from cutline.sessions.claude_code import open_session
-    from cutline.sessions.claude_code.cutting import prospect
+    from cutline.sessions.cutting import prospect
 
     seen = 0
     for path in claude_code_files():

@@ -12,7 +12,8 @@ import pytest
 from conftest import SHARED, claude_code_files
 from cutline.blocks import Kind
 from cutline.errors import InputError
-from cutline.sessions.claude_code import Session, folder_name, open_session, read, resolve, sessions, subagents
+from cutline.sessions.claude_code import Session, folder_name, open_session, read, sessions, subagents
+from cutline.sessions.clients import resolve
 from cutline.sessions.claude_code.history import History, history
 from cutline.wire import anthropic as wire
 
@@ -757,7 +758,6 @@ def test_what_is_no_session_is_not_listed(home: Path):
     (folder / "aaa1" / "subagents" / "agent-2.jsonl").write_bytes(b"{}")
     (folder / "linked.jsonl").symlink_to(real)
     assert sorted(session.id for session in sessions(here)) == ["aaa1", "linked"]
-    assert resolve(str(folder / "agent-1.jsonl"), here) == folder / "agent-1.jsonl"
 
 
 def test_sub_agents_files_belong_to_their_session(home: Path):
@@ -775,25 +775,25 @@ def test_a_session_is_meant_by_path_by_id_by_prefix_or_by_nothing(home: Path, mo
     here, there = home / "here", home / "there"
     old, new = put(home, here, "aaaa1111-x", age=9), put(home, here, "aaab2222-x")
     other = put(home, there, "cccc3333-x", age=5)
-    assert resolve(None, here) == new
-    assert resolve(None, there) == other
-    assert resolve("aaaa", there) == old
-    assert resolve("CCCC3333-X", here) == other
-    assert resolve(str(old), there) == old
+    assert resolve(None, here).path == new
+    assert resolve(None, there).path == other
+    assert resolve("aaaa", there).path == old
+    assert resolve("CCCC3333-X", here).path == other
+    assert resolve(str(old), there).path == old
     monkeypatch.chdir(old.parent)
-    assert resolve(old.name, there) == Path(old.name)
+    assert resolve(old.name, there).path == Path(old.name)
 
 
 def test_the_latest_session_is_one_in_which_somebody_speaks(home: Path):
     spoken = put(home, home / "here", "aaaa", age=9)
     (spoken.parent / "bbbb.jsonl").write_bytes(b'{"type":"mode","mode":"normal"}\n')
-    assert resolve(None, home / "here") == spoken
+    assert resolve(None, home / "here").path == spoken
 
 
 @pytest.mark.parametrize(
     ("argument", "says"),
     [
-        (None, "no session of Claude Code for"),
+        (None, "no session for"),
         ("zzz", "no session “zzz”"),
         ("", "no session “”"),
         ("aaa", "fits 2 sessions"),

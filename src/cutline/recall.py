@@ -21,7 +21,8 @@ from .blocks import ToolCall
 from .errors import InputError
 from .record import Record, Recorded, Said, is_tool
 from .record import texts as record_texts
-from .sessions.claude_code import Session, open_session, sessions
+from .sessions.clients import open_found, sessions
+from .sessions.model import Session
 from .specifics import value_of
 from .wire import anthropic as wire
 
@@ -104,9 +105,9 @@ class SessionFiles:
         return hits[:limit]
 
     def _sessions(self) -> Iterator[Session]:
-        for file in sessions(self._directory):
+        for found in sessions(self._directory):
             try:
-                yield open_session(file.path)
+                yield open_found(found)
             except InputError:
                 continue
 

@@ -6,6 +6,7 @@ body always comes out, cut or as it came.
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,9 @@ from rich.console import Console
 from .. import cut as cut_body
 from .. import measure, verify
 from ..errors import InputError, NothingToCut
-from ..sessions.claude_code import Session
-from ..sessions.claude_code.copy import Copy
-from ..sessions.claude_code.cutting import Prospect, execute, prospect
+from ..sessions.clients import client
+from ..sessions.cutting import Prospect, execute, prospect
+from ..sessions.model import Copy, Session
 from . import paint, report
 from .inputs import Body, load
 from .options import collect, cut_options, json_option
@@ -159,26 +160,14 @@ def where(wanted: Prospect) -> str:
 
 
 def _print_damage(out: Console, session: Session) -> None:
-    log = session.log
-    if log.torn:
-        lines = ", ".join(str(torn.line) for torn in log.torn[:5])
-        out.print(
-            f"{len(log.torn)} torn fragment{'s' if len(log.torn) > 1 else ''} (line {lines}): in the original only.",
-            style=paint.WORLD,
-        )
-    if log.glued:
-        lines = ", ".join(map(str, log.glued[:5]))
-        out.print(f"Records glued into one line were parted (line {lines}).", style=paint.FAINT)
-    if log.grew:
-        out.print(
-            f"The session grew while it was read: its last {log.grew:,} bytes are not in this.", style=paint.WORLD
-        )
+    for told in session.damage:
+        out.print(told, style=paint.WORLD)
 
 
 def _print_written(out: Console, wanted: Prospect, written: Copy | None) -> None:
     if written is None:
         return
-    if written.missed and not wanted.session.log.grew:
+    if written.missed and not any("grew" in told for told in wanted.session.damage):
         out.print(
             f"The session grew meanwhile: its last {written.missed:,} bytes are not in the copy.", style=paint.WORLD
         )
@@ -187,14 +176,17 @@ def _print_written(out: Console, wanted: Prospect, written: Copy | None) -> None
         out.print(f"A notice of {said:,} bytes stands in a record of its own, as nobody's words.", style=paint.FAINT)
     out.print()
     out.print(f"Cut {where(wanted)}. Proven on the copy that was written: {written.path}", style=paint.GOOD)
+    command = client(wanted.session.client).resume
     for label, id_ in (("go on in the copy", written.id), ("go back to the original", wanted.session.id)):
-        out.print(f"  {label:<24} claude --resume {id_}")
+        out.print(f"  {label:<24} {shlex.join(command(id_))}")
     if wanted.session.cwd:
         out.print(f"  both from                {wanted.session.cwd}", style=paint.FAINT)
 
 
 def _json(wanted: Prospect, written: Copy | None) -> dict[str, Any]:
+    command = client(wanted.session.client).resume
     return {
+        "client": wanted.session.client,
         "session": wanted.session.id,
         "path": str(wanted.session.path),
         "at": wanted.at,
@@ -206,9 +198,8 @@ def _json(wanted: Prospect, written: Copy | None) -> dict[str, Any]:
         "copy": None
         if written is None
         else {"id": written.id, "path": str(written.path), "bytes": written.bytes, "records": written.records},
-        "resume": None if written is None else ["claude", "--resume", written.id],
-        "resume_original": ["claude", "--resume", wanted.session.id],
-        "torn_lines": [torn.line for torn in wanted.session.log.torn],
-        "glued_lines": list(wanted.session.log.glued),
+        "resume": None if written is None else command(written.id),
+        "resume_original": command(wanted.session.id),
+        "damage": list(wanted.session.damage),
         "removed": report.removed_json(wanted.done),
     }

@@ -14,10 +14,11 @@ from .. import project, record
 from ..errors import InputError
 from ..recall import time_of
 from ..record import Document, Exchange, Record, Stop
-from ..sessions.claude_code import Session, open_session
+from ..sessions.clients import client, open_path
+from ..sessions.model import Session
 from ..wire import anthropic as wire
 
-_CLIENT = "claude"  # as `cutline run` calls it
+_AS_RUN = {"claude-code": "claude"}  # as `cutline run` calls them
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +77,12 @@ def take(held: Record, path: Path) -> Imported:
 
 
 def _of_session(path: Path) -> Iterator[Exchange | Document | Stop]:
-    session = open_session(path)
+    session = open_path(path)
     yield from _exchanges(session, session.id, "")
+    theirs = client(session.client)
     for file in session.subagents:
         try:
-            yield from _exchanges(open_session(file), session.id, file.stem.removeprefix("agent-"))
+            yield from _exchanges(theirs.open_session(file), session.id, file.stem.removeprefix("agent-"))
         except InputError:
             continue  # a sub-agent that said nothing
 
@@ -88,9 +90,9 @@ def _of_session(path: Path) -> Iterator[Exchange | Document | Stop]:
 def _exchanges(session: Session, id: str, agent: str) -> Iterator[Exchange]:
     where = Path(session.cwd)
     scope = project.project(where) if session.cwd and where.is_dir() else session.cwd
-    history = session.history
+    history, name = session.history, _AS_RUN.get(session.client, session.client)
     messages = wire.read(history.body).messages
-    last = time_of(session.log.last) or time_of(session.log.first) or session.path.stat().st_mtime
+    last = time_of(session.last) or session.path.stat().st_mtime
     first = 0
     for end in (*(human for human in history.human if human > 0), len(messages)):
         made = [request for request in history.requests if first <= request.message < end]
@@ -105,5 +107,5 @@ def _exchanges(session: Session, id: str, agent: str) -> Iterator[Exchange]:
             "output_tokens": sum(one.usage.output for one in made),
         }
         at = max(times) if times else last
-        yield Exchange(id, agent, _CLIENT, scope, at, body, len(body), "", 200, b"", usage, "file")
+        yield Exchange(id, agent, name, scope, at, body, len(body), "", 200, b"", usage, "file")
         first = end

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import InputError
-from ..sessions.claude_code import Session, open_session, resolve
+from ..sessions.clients import resolve
+from ..sessions.model import Session
 
 _BODY = re.compile(rb"\s*\{")
 _BODY_KEYS = re.compile(rb'"(?:messages|input|contents)"\s*:')
@@ -41,7 +42,7 @@ def load(argument: str | None, cwd: Path | None = None) -> Body | Session:
             raise InputError(f"{argument}: is a directory; give a session file, a body, or type: cutline ls")
         if path.is_file() and _is_body(path):
             return Body(argument, path.read_bytes())
-    return open_session(resolve(argument, cwd or Path.cwd()))
+    return resolve(argument, cwd or Path.cwd())
 
 
 def _is_body(path: Path) -> bool:

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import click
 
-from ..sessions.claude_code import projects, sessions
+from ..sessions.clients import NAMES, client, sessions
 from . import paint
 from .options import json_option
+
+_ID = 8  # characters of an id that a person types
 
 
 @click.command("ls")
@@ -21,41 +23,43 @@ from .options import json_option
 @json_option
 def command(everywhere: bool, limit: int, as_json: bool) -> None:
     """List sessions, the newest first."""
-    found = [session for session in sessions(None if everywhere else Path.cwd()) if session.talks]
+    found = [one for one in sessions(None if everywhere else Path.cwd()) if one.file.talks]
     shown = found[:limit]
     if as_json:
         paint.echo_json(
             [
                 {
-                    "id": session.id,
-                    "client": "claude-code",
-                    "path": str(session.path),
-                    "bytes": session.size,
-                    "modified": datetime.fromtimestamp(session.mtime, UTC).isoformat(),
-                    "title": session.title,
+                    "id": one.file.id,
+                    "client": one.client,
+                    "path": str(one.file.path),
+                    "bytes": one.file.size,
+                    "modified": datetime.fromtimestamp(one.file.mtime, UTC).isoformat(),
+                    "title": one.file.title,
                 }
-                for session in shown
+                for one in shown
             ]
         )
         return
     out = paint.console()
     if not shown:
-        where = projects()
+        where = ", ".join(str(place) for name in NAMES for place in client(name).places())
         if everywhere:
-            out.print(f"No session of Claude Code in {where}.")
+            out.print(f"No session in {where}.")
         else:
-            out.print(
-                f"No session of Claude Code for this directory (looked in {where}); “cutline ls --all” lists every one."
-            )
+            out.print(f"No session for this directory (looked in {where}); “cutline ls --all” lists every one.")
         return
-    made = paint.table("session", "size", "last used", "title", *(["project"] if everywhere else []), left=(0, 3, 4))
-    for session in shown:
+    several = len({one.client for one in shown}) > 1
+    columns = ["session", *(["client"] if several else []), "size", "last used", "title"]
+    left = (0, *((1,) if several else ()), len(columns) - 1, len(columns))
+    made = paint.table(*columns, *(["project"] if everywhere else []), left=left)
+    for one in shown:
         made.add_row(
-            session.id[:8],
-            paint.size(session.size),
-            paint.ago(datetime.fromtimestamp(session.mtime, UTC)),
-            paint.short(session.title or "–", 64),
-            *([session.folder] if everywhere else []),
+            one.file.id[:_ID],
+            *([one.client] if several else []),
+            paint.size(one.file.size),
+            paint.ago(datetime.fromtimestamp(one.file.mtime, UTC)),
+            paint.short(one.file.title or "–", 64),
+            *([one.file.folder] if everywhere else []),
         )
     out.print(made)
     if len(found) > len(shown):

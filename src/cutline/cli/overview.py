@@ -8,8 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..errors import InputError, NothingToCut
-from ..sessions.claude_code import Session, open_session, resolve
-from ..sessions.claude_code.cutting import Prospect, prospect
+from ..sessions.clients import resolve
+from ..sessions.cutting import Prospect, prospect
+from ..sessions.model import Session
 from . import paint, report
 from .cut import print_prospect, where
 from .show import heading, shape_of
@@ -19,7 +20,7 @@ def overview(as_json: bool) -> None:
     """Print the overview of the latest session."""
     out = paint.console()
     try:
-        session = open_session(resolve(None, Path.cwd()))
+        session = resolve(None, Path.cwd())
     except InputError as error:
         if as_json:
             raise

@@ -23,7 +23,7 @@ from ..errors import InputError
 from ..narration import target
 from ..recall import ADDRESS, Recalled, when
 from ..record import Document, Said
-from ..sessions.claude_code import Session
+from ..sessions.model import Session
 from ..specifics import value_of
 from ..wire import anthropic as wire
 from . import paint, rerun

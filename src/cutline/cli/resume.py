@@ -7,6 +7,7 @@ what the client returned.
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ import click
 
 from ..errors import InputError, NothingToCut
 from ..launch.terminal import Terminal
-from ..sessions.claude_code import Session
-from ..sessions.claude_code.cutting import execute, prospect
+from ..sessions.clients import client
+from ..sessions.cutting import execute, prospect
+from ..sessions.model import Session
 from . import paint
 from .cut import where
 from .inputs import Body, load
@@ -36,13 +38,19 @@ def command(what: str | None, force: bool, client_arguments: tuple[str, ...], at
     source = load(what)
     if isinstance(source, Body):
         raise InputError(f"{source.name}: is a request body; give a session to resume")
-    client = shutil.which("claude.cmd" if os.name == "nt" else "claude")
-    if client is None:
-        raise InputError("claude: not found on PATH; install Claude Code (npm install -g @anthropic-ai/claude-code)")
-    id_ = _copy_of(source, at, force)
+    theirs = client(source.client)
+    program, *_ = theirs.resume(source.id) or [""]
+    found = shutil.which(f"{program}.cmd" if os.name == "nt" else program) if program else None
+    if found is None:
+        raise InputError(
+            f"{program}: not found on PATH; install {theirs.LABEL}"
+            if program
+            else f"{source.path}: {theirs.LABEL} can't be started on a session; type: cutline cut"
+        )
+    _, *arguments = theirs.resume(_copy_of(source, at, force))
     folder = Path(source.cwd) if source.cwd and Path(source.cwd).is_dir() else Path.cwd()
     with Terminal() as terminal:
-        return terminal.run([client, "--resume", id_, *client_arguments], os.environ, folder)
+        return terminal.run([found, *arguments, *client_arguments], os.environ, folder)
 
 
 def _copy_of(session: Session, at: Any, force: bool) -> str:
@@ -64,7 +72,7 @@ def _copy_of(session: Session, at: Any, force: bool) -> str:
     assert after is not None
     out.print(
         f"Cut {where(wanted)}: {paint.size(before.bytes)} became {paint.size(after.bytes)}, proven. "
-        f"The original stays: claude --resume {session.id}",
+        f"The original stays: {shlex.join(client(session.client).resume(session.id))}",
         style=paint.GOOD,
     )
     return written.id

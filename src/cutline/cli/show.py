@@ -15,8 +15,9 @@ from .. import cut as cut_body
 from .. import events, health, measure, money, narration
 from ..errors import CutlineError, InputError, Unreadable
 from ..measure import Shape, shape
-from ..sessions.claude_code import Session
-from ..sessions.claude_code.cutting import figures, prospect
+from ..sessions.clients import client
+from ..sessions.cutting import figures, prospect
+from ..sessions.model import Session
 from ..wire import anthropic as wire
 from . import paint, report
 from .inputs import Body, load
@@ -35,7 +36,7 @@ def command(what: str | None, holes: bool, as_json: bool) -> None:
         request = wire.read(body)
     except Unreadable as error:
         name = source.name if isinstance(source, Body) else str(source.path)
-        raise InputError(f"{name}: {error}; show reads Anthropic Messages bodies and Claude Code sessions") from None
+        raise InputError(f"{name}: {error}; show reads Anthropic Messages bodies and sessions") from None
     told = measure(body).before if isinstance(source, Body) else shape_of(source, request)
     narrated = events.review(request)
     hidden = events.hidden(request)
@@ -63,7 +64,7 @@ def command(what: str | None, holes: bool, as_json: bool) -> None:
         )
         return
     out = paint.console()
-    if isinstance(source, Session):
+    if not isinstance(source, Body):
         heading(out, source)
     report.print_shape(out, told)
     out.print()
@@ -73,7 +74,7 @@ def command(what: str | None, holes: bool, as_json: bool) -> None:
             f"Claims in checkpoint documents: {stated['measured']:,} measured, {stated['inferred']:,} inferred"
             + (f", {stated['unmarked']:,} unmarked." if stated["unmarked"] else ".")
         )
-    if isinstance(source, Session):
+    if not isinstance(source, Body):
         _print_cost(out, source)
     report.print_faults(out, list(ails), ails)
     if holes:
@@ -92,19 +93,18 @@ def _name(source: Body | Session) -> dict[str, str]:
 def heading(out: Console, session: Session) -> None:
     """Two lines that say which session this is."""
     history = session.history
-    last = history.requests[-1].timestamp if history.requests else session.log.last
     facts = [
-        f"Claude Code {session.version}".strip(),
+        f"{client(session.client).LABEL} {session.version}".strip(),
         session.id[:8],
         session.git_branch,
         history.model,
         f"{len(history.places):,} messages",
         f"{len(history.human):,} of them typed",
-        paint.ago(_when(last)),
+        paint.ago(_when(session.last)),
     ]
     out.print(paint.short(session.title or session.id, 100), style="bold")
     out.print("  ·  ".join(fact for fact in facts if fact), style=paint.FAINT)
-    if history.branch.ended == "compaction":
+    if history.compacted:
         out.print("Its client compacted it: what stands before the summary is not in its context.", style=paint.WORLD)
 
 
@@ -126,7 +126,7 @@ def _faults(source: Body | Session, request: wire.Request) -> dict[health.Fault,
     found = health.faults(request)
     if not found:
         return {}
-    if isinstance(source, Session):
+    if not isinstance(source, Body):
         try:
             return prospect(source).faults
         except CutlineError:  # nothing to cut: then a cut heals nothing

@@ -16,9 +16,15 @@ from .seam import Options, Uncut, find_seam
 from .tree import Node
 
 # Whose pairs stay before a seam, by client (CLIENTS.md): what was said through a tool, and what instructs.
-SPEECH = ("AskUserQuestion", "ExitPlanMode")
-INSTRUCTIONS = ("Skill", "ToolSearch")
-TODO = "TodoWrite"
+CLAUDE_CODE = {"AskUserQuestion": "speech", "ExitPlanMode": "speech", "Skill": "load", "ToolSearch": "load"}
+CODEX = {"request_user_input": "speech", "tool_search_call": "load"}
+GEMINI_CLI = {"ask_user": "speech", "exit_plan_mode": "speech", "activate_skill": "load"}
+OPENCODE = {"question": "speech", "plan_exit": "speech", "skill": "load"}
+COPILOT_CLI = {"ask_user": "speech", "task_complete": "speech"}
+CLINE = {name: "speech" for name in ("ask_followup_question", "plan_mode_respond", "attempt_completion")}
+OTHERS = {"use_skill": "load", "finish": "speech"}
+KEPT = CLAUDE_CODE | CODEX | GEMINI_CLI | OPENCODE | COPILOT_CLI | CLINE | OTHERS
+TODO = {"TodoWrite", "update_plan", "write_todos", "todowrite"}
 SAY = re.compile(r"(?:^|cutline[_.-]+)say\Z")
 _QUEUED = "The user sent a new message while you were working:"
 _HUMAN_REFUSALS = (
@@ -143,7 +149,7 @@ class Fates:
     def _last_todo(self, stretch: Stretch) -> Block | None:
         last = None
         for block in self.between(stretch.first, stretch.last):
-            if block.name == TODO and block.type == "tool_use" and block.partner is not None:
+            if block.name in TODO and block.type == "tool_use" and block.partner is not None:
                 last = block
         return last
 
@@ -156,7 +162,7 @@ class Fates:
             return True
         if call.type != "tool_use":
             return call.type == "server_tool_use" and call.name.startswith("tool_search_tool")
-        if call.name in SPEECH or call.name in INSTRUCTIONS or SAY.search(call.name):
+        if call.name in KEPT or SAY.search(call.name):
             return True
         if CHECKPOINT.search(call.name) and self.history.completed(call):
             return True

@@ -19,7 +19,7 @@ from ..specifics import value_of
 from .fates import SAY, Fate, Fates, Stretch
 from .history import Block, History, Message
 
-REPORTERS = ("Task", "Agent")
+REPORTERS = ("Task", "Agent", "task")
 WRITERS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
 STUBS = (
     "Wasted call — file unchanged since your last Read",

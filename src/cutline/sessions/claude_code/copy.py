@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,8 +24,11 @@ from ...errors import InputError
 from ...plan import Plan
 from ...splice import result_literal, text_literal
 from ...wire import anthropic as wire
+from ..model import Copy, Prove
+from ..neutral import around
 from .history import History
-from .records import Record
+from .history import history as rebuilt
+from .records import Record, read
 
 _TEMPORARY = ".cutline-tmp"
 _CALLER = re.compile(rb'"(?:toolUseID|parentToolUseID)"\s*:\s*"([^"\\]*)"').findall
@@ -33,30 +36,6 @@ _CALLER = re.compile(rb'"(?:toolUseID|parentToolUseID)"\s*:\s*"([^"\\]*)"').find
 # carry into the copy what left it (docs/claude-code-sessions.md).
 _REPEATS = "api-request"
 _AFTERTHOUGHTS = ("progress", "attachment", "system")
-
-
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """A cut copy that was written.
-
-    Attributes:
-        path, id: the new file and its session id.
-        notice: uuid of the record that holds the notice of a cut without a checkpoint; "" if there is none.
-        records: records written.
-        removed: records that left whole.
-        relinked: records whose parent had left.
-        bytes: size of the file.
-        missed: bytes that were added to the original after it was read, and are not in the copy.
-    """
-
-    path: Path
-    id: str
-    notice: str
-    records: int
-    removed: int
-    relinked: int
-    bytes: int
-    missed: int
 
 
 @dataclass(slots=True)
@@ -67,15 +46,14 @@ class _Change:
     replace: dict[int, bytes] = field(default_factory=dict)
 
 
-def write(history: History, plan: Plan, title: str, prove: Callable[[Path, str], None]) -> Copy:
+def write(history: History, plan: Plan, title: str, prove: Prove) -> Copy:
     """Write the cut copy of a session.
 
     Args:
         history: the session's live branch.
         plan: the decisions for `history.body`.
         title: the copy's title.
-        prove: called with the finished temporary file and the uuid of the notice's record before the file gets
-            its name; what it raises ends the writing, and nothing is left behind.
+        prove: called with the finished temporary file, its session id, and the uuid of the notice's record.
 
     Raises:
         InputError: the folder can't be written, or the disk is full.
@@ -92,7 +70,7 @@ def write(history: History, plan: Plan, title: str, prove: Callable[[Path, str],
                 handle.write(line)
             handle.flush()
             os.fsync(handle.fileno())
-        prove(temporary, rewriting.notice)
+        prove(temporary, new_id, rewriting.notice)
         size = temporary.stat().st_size
         temporary.rename(final)
     except OSError as error:
@@ -361,3 +339,22 @@ def _content(raw: bytes, view: str, message: int, change: _Change) -> tuple[int,
         if index not in change.drop
     ]
     return content.start, content.end, b"[" + b",".join(kept) + b"]"
+
+
+def reread(path: Path, notice: str, before: bytes) -> tuple[bytes, str | None]:
+    """The wire body of a written copy without the notice's own message, and what that message says.
+
+    Args:
+        path: the copy.
+        notice: uuid of the notice's record; "" for none.
+        before: the original's body.
+    """
+    log = read(path)
+    found = rebuilt(log)
+    if notice:
+        for number, places in enumerate(found.places):
+            if any(log.records[place.record].uuid == notice for place in places):
+                request = wire.read(found.body)
+                told = wire.words(request, request.messages[number].blocks[0])
+                return around(before, found.body, number), told
+    return around(before, found.body, None), None

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from ...errors import InputError
 from . import titles
 
 _EDGE = 1 << 16
@@ -102,49 +101,6 @@ def sessions(cwd: str | os.PathLike[str] | None = None) -> list[SessionFile]:
     """
     found = [session for folder in _folders(cwd) for session in _listed(folder)]
     return sorted(found, key=lambda session: (-session.mtime, str(session.path)))
-
-
-def resolve(argument: str | None, cwd: str | os.PathLike[str]) -> Path:
-    """The session file that is meant.
-
-    Args:
-        argument: a path; a session id or its beginning, in any project; None for the latest session of `cwd`.
-        cwd: the working directory.
-
-    Raises:
-        InputError: nothing or more than one fits; the text says what to do.
-    """
-    if argument is None:
-        latest = next((session for session in sessions(cwd) if session.talks), None)
-        if latest is None:
-            where = projects() / folder_name(cwd)
-            raise InputError(
-                f"no session of Claude Code for {Path(cwd)} (looked in {where}); "
-                "give a session's path or id, or go to a directory that has one"
-            )
-        return latest.path
-    path = Path(argument).expanduser()
-    named = os.sep in argument or argument.endswith((".jsonl", ".json"))
-    if argument and (named or path.exists()):
-        if path.is_dir():
-            raise InputError(f"{argument}: is a directory; give one session file in it")
-        if not path.exists():
-            raise InputError(f"{argument}: no such file; “cutline ls” lists this directory's sessions")
-        return path
-    wanted = argument.strip().lower()
-    fits = [session for session in sessions() if wanted and session.id.lower().startswith(wanted)]
-    exact = [session for session in fits if session.id.lower() == wanted]
-    fits = exact or fits
-    if not fits:
-        raise InputError(
-            f"no session “{argument}” (neither a file nor the beginning of a session id in {projects()}); "
-            "“cutline ls” lists this directory's sessions"
-        )
-    if len(fits) > 1:
-        some = ", ".join(f"{session.folder}/{session.id}" for session in fits[:3])
-        more = f" and {len(fits) - 3} more" if len(fits) > 3 else ""
-        raise InputError(f"“{argument}” fits {len(fits)} sessions ({some}{more}); give more of it, or a path")
-    return fits[0].path
 
 
 def subagents(path: Path) -> list[Path]:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from ... import spans
 from ...errors import InputError
 from ...money import Usage
+from ..model import Origin, Request
 from . import branch as branches
 from .branch import Branch
 from .literals import Item, Opened, words
@@ -23,9 +24,6 @@ from .records import Log, Record, unview
 
 SYNTHETIC = "<synthetic>"
 """The model's name in records that the client made itself."""
-
-Origin = Literal["agent", "results", "human", "harness", "summary"]
-"""What a message is: the agent's, results of calls, a person's words, the client's own text, a summary."""
 
 
 class RecordPlace(NamedTuple):
@@ -38,23 +36,6 @@ class RecordPlace(NamedTuple):
 
     record: int
     block: int
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One request that the branch's agent made, with what the provider counted.
-
-    Attributes:
-        message: index of the answer in the body.
-        message_id, model, timestamp: of the answer (the time is that of its last record).
-        usage: tokens, as its last record has them.
-    """
-
-    message: int
-    message_id: str
-    model: str
-    timestamp: str
-    usage: Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +70,11 @@ class History:
     def human(self) -> list[int]:
         """Indices of the messages that a person typed (slash commands too), in order."""
         return [number for number, origin in enumerate(self.origins) if origin == "human"]
+
+    @property
+    def compacted(self) -> bool:
+        """Whether the live branch ends at the client's own compaction."""
+        return self.branch.ended == "compaction"
 
 
 def history(log: Log) -> History:

@@ -32,6 +32,11 @@ class Session:
     subagents: tuple[Path, ...]
 
     @property
+    def client(self) -> str:
+        """The client's name."""
+        return "claude-code"
+
+    @property
     def path(self) -> Path:
         """The file."""
         return self.log.path
@@ -58,9 +63,37 @@ class Session:
         """The client's version that wrote to it last; "" where none was recorded."""
         return self.log.versions[-1] if self.log.versions else ""
 
+    @property
+    def last(self) -> str:
+        """When its last request was made, else when its last record was; ISO 8601."""
+        return self.history.requests[-1].timestamp if self.history.requests else self.log.last
 
-def open_session(path: str | os.PathLike[str]) -> Session:
-    """Read a session file and rebuild its live branch.
+    @property
+    def damage(self) -> list[str]:
+        """What could not be read of the file, one sentence each."""
+        log, told = self.log, []
+        if log.torn:
+            lines = ", ".join(str(torn.line) for torn in log.torn[:5])
+            fragments = f"{len(log.torn)} torn fragment{'s' if len(log.torn) > 1 else ''}"
+            told.append(f"{fragments} (line {lines}): in the original only.")
+        if log.glued:
+            told.append(f"Records glued into one line were parted (line {', '.join(map(str, log.glued[:5]))}).")
+        if log.grew:
+            told.append(f"The session grew while it was read: its last {log.grew:,} bytes are not in this.")
+        return told
+
+    @property
+    def sealed(self) -> str:
+        """Why no copy of it can be resumed; "" where one can."""
+        if self.log.web:
+            return "a web export can't be resumed"
+        if all(record.sidechain for record in self.log.records if record.role):
+            return "a sub-agent's file can't be resumed"
+        return ""
+
+
+def open_session(path: str | os.PathLike[str], id: str = "") -> Session:
+    """Read a session file and rebuild its live branch; the file holds one, whose id is its name.
 
     Raises:
         InputError: it can't be read, or holds no session or no conversation.

@@ -10,11 +10,18 @@ import re
 from ...blocks import Author, Block, Kind, Message, ToolCall
 from .reading import CALL, NARRATION, RESULT, Request, result_text, text_span, words
 
-# Tools whose pairs stay before a seam (docs/cut.md: what stays). The names are Claude Code's.
-SPEECH = frozenset(("AskUserQuestion", "ExitPlanMode"))
-INSTRUCTIONS = frozenset(("Skill", "ToolSearch"))
-TODO_LISTS = frozenset(("TodoWrite",))
-SUBAGENTS = frozenset(("Task", "Agent"))
+# Tools whose pairs stay before a seam (docs/cut.md: what stays), by client.
+SPEECH = frozenset(
+    (
+        *("AskUserQuestion", "ExitPlanMode"),  # Claude Code
+        *("request_user_input", "ask_user", "exit_plan_mode", "question", "plan_exit"),  # Codex, Gemini CLI, opencode
+        *("task_complete", "finish"),  # Copilot CLI, OpenHands
+        *("ask_followup_question", "plan_mode_respond", "attempt_completion"),  # Cline, Roo
+    )
+)
+INSTRUCTIONS = frozenset(("Skill", "ToolSearch", "tool_search_call", "activate_skill", "skill", "use_skill"))
+TODO_LISTS = frozenset(("TodoWrite", "update_plan", "write_todos", "todowrite"))
+SUBAGENTS = frozenset(("Task", "Agent", "task"))
 WRITES = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
 
 _CHECKPOINT = re.compile(r"(?:^|[_.-])micro_handoff$").search

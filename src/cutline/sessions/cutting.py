@@ -10,18 +10,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ... import health, money
-from ...cut import Cut, cut_session
-from ...errors import CutError, InputError, NothingToCut
-from ...measure import Calibration, WireReport, calibrate, measure, weights
-from ...notice import Trace
-from ...seam import At, check_at
-from ...verify import Proof, verify
-from ...wire import anthropic as wire
-from .copy import Copy, write
-from .history import History, history
-from .records import read
-from .session import Session
+from .. import health, money
+from ..cut import Cut, cut_session
+from ..errors import CutError, InputError, NothingToCut
+from ..measure import Calibration, WireReport, calibrate, measure, weights
+from ..notice import Trace
+from ..seam import At, check_at
+from ..verify import Proof, verify
+from ..wire import anthropic as wire
+from .clients import client
+from .model import Copy, History, Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,16 +178,14 @@ def execute(wanted: Prospect, *, trace: Trace = "holes", keep_tools: tuple[str, 
         InputError: the copy can't be written.
     """
     session, plan = wanted.session, wanted.done.plan
-    if session.log.web:
-        raise InputError(f"{session.path}: a web export can't be resumed, so no copy is written; use --dry-run")
-    if all(record.sidechain for record in session.log.records if record.role):
-        raise InputError(f"{session.path}: a sub-agent's file can't be resumed, so no copy is written; use --dry-run")
+    if session.sealed:
+        raise InputError(f"{session.path}: {session.sealed}, so no copy is written; use --dry-run")
     assert plan is not None
-    before = session.history.body
+    before, theirs = session.history.body, client(session.client)
     proofs: list[Proof] = []
 
-    def prove(path: Path, notice: str) -> None:
-        copied, told = _body_of_copy(path, notice, before)
+    def prove(path: Path, id: str, notice: str) -> None:
+        copied, told = theirs.reread(path, id, notice, before)
         proof = verify(before, copied, trace=trace, keep_tools=keep_tools, at=wanted.at, session=True)
         if proof.last_notice != told:
             raise CutError(2, "the notice's record", "it does not say what really left")
@@ -198,21 +194,4 @@ def execute(wanted: Prospect, *, trace: Trace = "holes", keep_tools: tuple[str, 
     # A picker shows some sixty characters: the mark must be among them.
     title = session.title.removesuffix(" (cut)") or "session"
     title = f"{title if len(title) <= 50 else title[:49] + '…'} (cut)"
-    return write(session.history, plan, title, prove), proofs[0]
-
-
-def _body_of_copy(path: Path, notice: str, before: bytes) -> tuple[bytes, str | None]:
-    """The wire body of a written copy without the notice's own message, and what that message says."""
-    log = read(path)
-    found = history(log)
-    request = wire.read(found.body)
-    told = None
-    messages = [found.body[message.start : message.end] for message in request.messages]
-    for number, places in enumerate(found.places):
-        if notice and any(log.records[place.record].uuid == notice for place in places):
-            told = wire.words(request, request.messages[number].blocks[0])
-            del messages[number]
-            break
-    original = wire.read(before)
-    head, tail = before[: original.messages[0].start], before[original.messages[-1].end :]
-    return head + b",".join(messages) + tail, told
+    return theirs.write(session, plan, title, prove), proofs[0]

@@ -1,0 +1,109 @@
+"""Which clients' sessions are read, and which session is meant.
+
+Law: one rule for every client; what differs stands in the client's own package, which is imported when it is asked for.
+A path is taken as given, an id by its beginning, nothing as this directory's latest session of any client.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from ..errors import InputError
+from .model import Client, Session, SessionFile
+
+NAMES: tuple[str, ...] = ("claude-code",)
+"""Clients in the order of a listing where two sessions are of the same second."""
+_HEAD = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A session that a client's listing shows, and whose it is."""
+
+    client: str
+    file: SessionFile
+
+
+def client(name: str) -> Client:
+    """A client's package."""
+    return cast(Client, importlib.import_module(f".{name.replace('-', '_')}", __package__))
+
+
+def labels() -> str:
+    """The clients' names as people write them, in one line."""
+    return ", ".join(client(name).LABEL for name in NAMES)
+
+
+def sessions(cwd: str | os.PathLike[str] | None = None, names: Sequence[str] = NAMES) -> list[Found]:
+    """The sessions of a working directory, or of every one, the newest first."""
+    where = None if cwd is None else Path(cwd)
+    found = [Found(name, file) for name in names for file in client(name).sessions(where)]
+    return sorted(found, key=lambda one: -one.file.mtime)
+
+
+def open_found(found: Found) -> Session:
+    """Read a session that a listing shows. Raises InputError where it can't be read."""
+    return client(found.client).open_session(found.file.path, found.file.id)
+
+
+def open_path(path: Path) -> Session:
+    """Read a session file of any client. Raises InputError: no client's, or it can't be read."""
+    with path.open("rb") as handle:
+        head = handle.read(_HEAD)
+    owner = next((name for name in NAMES[1:] if client(name).owns(path, head)), NAMES[0])
+    return client(owner).open_session(path)
+
+
+def resolve(argument: str | None, cwd: str | os.PathLike[str]) -> Session:
+    """The session that is meant, read.
+
+    Args:
+        argument: a path; a session id or its beginning, of any client and directory; None for the latest of `cwd`.
+        cwd: the working directory.
+
+    Raises:
+        InputError: nothing or more than one fits; the text says what to do.
+    """
+    if argument is None:
+        latest = next((one for one in sessions(cwd) if one.file.talks), None)
+        if latest is None:
+            raise InputError(
+                f"no session for {Path(cwd)} (looked in {', '.join(map(str, _looked()))}); "
+                "give a session's path or id, or go to a directory that has one"
+            )
+        return open_found(latest)
+    path = Path(argument).expanduser()
+    named = os.sep in argument or argument.endswith((".jsonl", ".json", ".db"))
+    if argument and (named or path.exists()):
+        if path.is_dir():
+            raise InputError(f"{argument}: is a directory; give one session file in it")
+        if not path.exists():
+            raise InputError(f"{argument}: no such file; “cutline ls” lists this directory's sessions")
+        return open_path(path)
+    return open_found(_by_id(argument))
+
+
+def _by_id(argument: str) -> Found:
+    wanted = argument.strip().lower()
+    fits = [one for one in sessions() if wanted and one.file.id.lower().startswith(wanted)]
+    fits = [one for one in fits if one.file.id.lower() == wanted] or fits
+    if not fits:
+        raise InputError(
+            f"no session “{argument}” (neither a file nor the beginning of a session id in "
+            f"{', '.join(map(str, _looked()))}); “cutline ls” lists this directory's sessions"
+        )
+    if len(fits) > 1:
+        some = ", ".join(f"{one.file.folder}/{one.file.id}" for one in fits[:3])
+        more = f" and {len(fits) - 3} more" if len(fits) > 3 else ""
+        raise InputError(f"“{argument}” fits {len(fits)} sessions ({some}{more}); give more of it, or a path")
+    return fits[0]
+
+
+def _looked() -> Iterator[Path]:
+    for name in NAMES:
+        yield from client(name).places()
