@@ -63,8 +63,9 @@ class NeutralSession:
 class Builder:
     """Builds a history, one block at a time.
 
-    Blocks of one role and origin behind one another become one message. Call `answered` behind the last block of a
-    model's answer where the client says what it cost.
+    Blocks of one record, role and origin behind one another become one message. Never those of two records: what stands
+    between two records may leave, and a message's borders must be the same in a copy. Call `answered` behind the last
+    block of a model's answer where the client says what it cost.
     """
 
     model: str = ""
@@ -121,7 +122,8 @@ class Builder:
 
     def _add(self, role: Role, origin: Origin, block: bytes, place: Place) -> None:
         out = self._out
-        if self.places and role == self._role and origin == self.origins[-1]:
+        same = self.places and role == self._role and origin == self.origins[-1]
+        if same and place[0] == self.places[-1][-1][0]:
             out.write(b",")
             self.places[-1].append(place)
         else:
