@@ -25,7 +25,8 @@ FLOORS = [
         "seam": (),
         "plan": ("notice", "seam"),
         "splice": ("plan", "seam"),
-        "cut": ("plan", "seam", "splice", "notice"),
+        "native": ("plan", "seam", "splice"),
+        "cut": ("plan", "seam", "splice", "notice", "native"),
         "memo": ("cut", "plan", "notice"),
         "verify": ("notice",),
         "evidence": (),
@@ -35,13 +36,13 @@ FLOORS = [
     {"record": ()},
     {"sessions": (), "demo": (), "project": (), "proxy": ()},
     {"recall": ()},
-    {"mcp": (), "launch": ()},
+    {"mcp": (), "launch": (), "resources": (), "mcp_serving": ("mcp", "resources")},
     {"cli": ()},
     {"__main__": ()},
 ]
 CORE = {room for floor in FLOORS[:4] for room in floor}
 # The proof stands on its own feet: nothing that decides or splices, and no reader of the cut's.
-FORBIDDEN = {"verify": {"spans", "seam", "plan", "splice", "cut", "wire", "memo"}}
+FORBIDDEN = {"verify": {"spans", "seam", "plan", "splice", "native", "cut", "wire", "memo"}}
 EFFECTS = {
     "os",
     "pathlib",

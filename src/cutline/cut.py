@@ -7,10 +7,11 @@ cut by the rules comes back untouched. Whether it is right is not this file's wo
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
+from . import native
 from .blocks import Kind, Place, address
 from .errors import Unreadable
 from .notice import Trace
@@ -18,6 +19,8 @@ from .plan import Options, Plan, make
 from .seam import At, Refused, Seam, check_at
 from .splice import splice
 from .wire import anthropic as wire
+from .wire import formats
+from .wire.neutral import UNKNOWN, Native
 
 NAME = b"micro_handoff"
 _WINDOW = 29_900  # under 30,000 bytes CPython searches with its faster algorithm
@@ -74,6 +77,7 @@ class Cut:
         joined: how many texts were joined onto another one.
         moved: indices of system messages that had to move.
         plan: the decisions, for those who look closer; None where nothing changed.
+        native: the body as it was read, where it is not Anthropic's: then the plan is one of its neutral shape.
     """
 
     body: bytes
@@ -84,11 +88,18 @@ class Cut:
     joined: int = 0
     moved: tuple[int, ...] = ()
     plan: Plan | None = None
+    native: Native | None = None
 
     @cached_property
     def removed(self) -> tuple[Removed, ...]:
         """Every block that left, in the input's order."""
-        return tuple(removed(self.plan)) if self.plan else ()
+        found = removed(self.plan) if self.plan else []
+        if self.native is None:
+            return tuple(found)
+        return tuple(
+            replace(one, size=self.native.size(one.place), place=self.native.place(self.native.at(one.place)))
+            for one in found
+        )
 
     @property
     def kept_unknown(self) -> tuple[tuple[str, Place], ...]:
@@ -96,7 +107,10 @@ class Cut:
         if self.plan is None:
             return ()
         messages = self.plan.request.messages
-        return tuple((messages[n].blocks[i].type, Place(n, i)) for n, i in self.plan.unknown)
+        found = [(messages[n].blocks[i].type, Place(n, i)) for n, i in self.plan.unknown]
+        if self.native is None:
+            return tuple(found)
+        return tuple((type_.removeprefix(UNKNOWN), self.native.place(self.native.at(place))) for type_, place in found)
 
 
 def cut(
@@ -136,7 +150,7 @@ def cut(
     options = check(join, notice, trace, keep_tools, at, profile, narration, late=late)
     if at is None and not names_checkpoint(body):
         return nameless(body)
-    return _cut(body, options)
+    return _cut(body, options, strict=profile == "strict")
 
 
 def cut_session(
@@ -157,12 +171,42 @@ def cut_session(
     return _cut(body, options)
 
 
-def _cut(body: bytes, options: Options) -> Cut:
+def _cut(body: bytes, options: Options, *, strict: bool = False) -> Cut:
     try:
         request = wire.read(body)
     except Unreadable as error:
-        return unread(body, error)
+        return _cut_native(body, options, error, strict=strict)
     return cut_read(body, request, options)
+
+
+def _cut_native(body: bytes, options: Options, doubt: Unreadable, *, strict: bool) -> Cut:
+    """The cut of a body that is not Anthropic's; `doubt` is why it is not."""
+    try:
+        found = formats.read(body)
+        if found is None:
+            return unread(body, doubt)
+        done = native.cut(found, options, strict=strict)
+    except Unreadable as error:
+        return unread(body, error)
+    except Refused as error:
+        return Cut(body, False, str(error))
+    except RecursionError:
+        return Cut(body, False, "the body was left as it is: nested too deeply to be read safely")
+    if not _removes(done.plan):
+        return Cut(body, False, "nothing before the seam is left to cut")
+    return Cut(
+        done.body,
+        done.body != body,
+        "",
+        done.plan.seam,
+        tuple(
+            Notice(start, end, found.place(at), "fill" if fills else "notice") for start, end, at, fills in done.added
+        ),
+        done.joined,
+        (),
+        done.plan,
+        found,
+    )
 
 
 def nameless(body: bytes) -> Cut:
@@ -180,8 +224,7 @@ def cut_read(body: bytes, request: wire.Request, options: Options) -> Cut:
     try:
         plan = make(request, options)
         done = splice(plan, options.join)
-        turn = plan.seam.call.message if plan.seam.call else plan.seam.message - 1
-        if not any(key[0] <= turn for key in (*plan.drop, *plan.speak)):
+        if not _removes(plan):
             raise Refused("nothing before the seam is left to cut")
         if request.messages[0].role == "user" and _first_role(plan) != "user":
             raise Refused("the cut would leave a history that begins with the agent; providers refuse that")
@@ -204,6 +247,12 @@ def cut_read(body: bytes, request: wire.Request, options: Options) -> Cut:
         tuple(done.moved),
         plan,
     )
+
+
+def _removes(plan: Plan) -> bool:
+    """Whether something up to the checkpoint turn leaves: else there is nothing to cut."""
+    turn = plan.seam.call.message if plan.seam.call else plan.seam.message - 1
+    return any(key[0] <= turn for key in (*plan.drop, *plan.speak))
 
 
 def check(

@@ -195,6 +195,7 @@ def _stretch(plan: Plan, options: Options, begin: int, turn: Turn | None, kept_f
     said: list[list[Key]] = [[]]
     files: dict[str, None] = {}
     n_calls = n_results = n_thinking = weight = 0
+
     for number in range(begin, end):
         message = messages[number]
         called = False
@@ -233,13 +234,14 @@ def _stretch(plan: Plan, options: Options, begin: int, turn: Turn | None, kept_f
                     n_results += 1
                     weight += wire.weight(request, block)
                     drop[key] = "result" if key in answers else "orphan result"
-            elif kind is THINKING and _speaks(plan, options, block):
-                plan.speak.add(key)
-                said[-1].append(key)
             elif kind is THINKING:
-                drop[key] = "thinking"
-                n_thinking += 1
-                weight += wire.weight(request, block)
+                if _speaks(plan, options, block):
+                    plan.speak.add(key)
+                    said[-1].append(key)
+                elif not _stays_with_call(plan, options, key, checkpoints, todo):
+                    drop[key] = "thinking"
+                    n_thinking += 1
+                    weight += wire.weight(request, block)
             elif kind is Kind.UNKNOWN:
                 plan.unknown.append(key)
         if called:
@@ -252,6 +254,16 @@ def _stretch(plan: Plan, options: Options, begin: int, turn: Turn | None, kept_f
         recall = name.removesuffix("micro_handoff") + "recall" if name else ""
         recall = recall if recall in request.tools else ""
         _mark_loss(plan, turn, notice.compose(loss, calls, reports, _units(plan, said), recall, options.trace))
+
+
+def _stays_with_call(plan: Plan, options: Options, key: Key, checkpoints: set[Key], todo: Key | None) -> bool:
+    """Whether a thought stays because a call of its message does, as some servers want it (docs/wire.md, 2.3)."""
+    number, blocks = key[0], plan.request.messages[key[0]].blocks
+    return blocks[key[1]].name == wire.WITH_CALL and any(
+        (number, index) in checkpoints or _stays(plan, options, (number, index), block, todo)
+        for index, block in enumerate(blocks)
+        if block.kind is CALL
+    )
 
 
 def _mark_loss(plan: Plan, turn: Turn | None, text: str) -> None:
@@ -340,11 +352,12 @@ def _behind_the_seam(plan: Plan, options: Options) -> None:
         message = request.messages[number]
         if message.role != "assistant" or not (turn_goes if number <= turn_end else goes_late):
             continue
+        calls = any(block.kind is CALL for block in message.blocks)
         for index, block in enumerate(message.blocks):
             if block.kind is Kind.THINKING:
                 if _speaks(plan, options, block):
                     plan.speak.add((number, index))
-                else:
+                elif block.name != wire.WITH_CALL or not calls:
                     plan.drop[number, index] = "thinking"
 
 

@@ -124,6 +124,13 @@ def members(text: str, at: int) -> tuple[list[Member], int]:
             return found, at
 
 
+def find(text: str, at: int, key: str) -> Member | None:
+    """The first member of that key of the object at `at`; None where there is none, or no object."""
+    if text[at] != "{":
+        return None
+    return next((member for member in members(text, at)[0] if member.key == key), None)
+
+
 def after(text: str, at: int, close: str) -> tuple[int, bool]:
     """Behind a member or element: index of the next one and True, or the index behind `close` and False."""
     at = skip(text, at)
@@ -160,6 +167,16 @@ def decode(literal: bytes) -> Any:
     Lone surrogates come out as they are; encode with ``"surrogatepass"`` or mend them before printing.
     """
     return _PLAIN.decode(literal.decode("utf-8"))
+
+
+def is_object(literal: bytes) -> bool:
+    """Whether bytes are one JSON object that can be read without a doubt."""
+    try:
+        text = view(literal)
+        value, end = scan(text, skip(text, 0))
+        return isinstance(value, tuple) and skip(text, end) == len(text)
+    except (Unreadable, *DOUBTS):
+        return False
 
 
 def quote(text: str) -> bytes:

@@ -267,7 +267,7 @@ def _join(plan: Plan, head: list[Out], done: Spliced) -> list[Out]:
     joined: list[Out] = []
     for out in head:
         if _speaks(plan, out.lead):
-            _join_inside(plan, out, done)
+            _joininside_of(plan, out, done)
             if joined and _speaks(plan, joined[-1].lead) and _neighbours(plan, joined[-1], out):
                 last = joined[-1]
                 last.pieces[-1] += out.pieces[0]
@@ -285,7 +285,7 @@ def _speaks(plan: Plan, number: int) -> bool:
     return plan.request.messages[number].role == "assistant" and number not in plan.own
 
 
-def _join_inside(plan: Plan, out: Out, done: Spliced) -> None:
+def _joininside_of(plan: Plan, out: Out, done: Spliced) -> None:
     if out.whole or len(out.pieces) < 2:
         return
     pieces = [out.pieces[0]]
@@ -499,7 +499,7 @@ def result_literal(
     found = next((m for m in spans.members(request.view, block.start)[0] if m.key == "content"), None)
     places: list[tuple[int, int, bool]] = []
     for addition in additions:
-        behind = b"" if addition.source is None else b"\\n" + _inside(request, addition.source)
+        behind = b"" if addition.source is None else b"\\n" + inside_of(request, addition.source)
         if found is None:
             at, extra = len(literal) - 1, b',"content":' + spans.quote(addition.text)
         else:
@@ -522,7 +522,7 @@ def result_literal(
     return literal, places
 
 
-def _inside(request: Request, source: Block) -> bytes:
+def inside_of(request: Request, source: Block) -> bytes:
     """The texts of a result's content as the inside of one string literal, each copied as it stands."""
     raw = next((m for m in spans.members(request.view, source.start)[0] if m.key == "content"), None)
     if raw is None:

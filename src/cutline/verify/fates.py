@@ -37,6 +37,11 @@ _MODEL = re.compile(
     rf"claude-(?:(?P<family>{_FAMILY})-(?P<major>\d{{1,2}})(?!\d)(?:[-.](?P<minor>\d{{1,2}})(?!\d))?"
     rf"|(?P<old_major>\d)(?:[-.](?P<old_minor>\d))?-(?P<old_family>{_FAMILY}))"
 )
+# Models of other makers, whose reasoning is bound to nothing before it (WIRE_RULES 2.3, 3.3, 4.3).
+_OTHERS = re.compile(
+    r"(?<![a-z0-9])(?:gpt|o1|o3|o4|codex|gemini|gemma|deepseek|qwen|kimi|glm|grok|mistral|ministral|devstral|codestral"
+    r"|magistral|mixtral|llama|nova)(?![a-z])"
+)
 
 
 class Fate(Enum):
@@ -137,7 +142,8 @@ class Fates:
             todo = self._last_todo(stretch)
             for block in self.between(stretch.first, stretch.last):
                 if block.kind == "thought":
-                    self.fates[block.seq] = self._thought(block)
+                    if not self._with_call(block) or not self._call_stays(block, todo):
+                        self.fates[block.seq] = self._thought(block)
                 elif block.kind in ("call", "result") and not self._kept_pair(block, todo):
                     self.fates[block.seq] = Fate.GOES
                 if self.of(block) is Fate.GOES:
@@ -186,8 +192,19 @@ class Fates:
     def _thought(self, block: Block) -> Fate:
         return Fate.SPEAKS if self.narrates(block) else Fate.GOES
 
+    def _with_call(self, block: Block) -> bool:
+        """Whether a thought is of the kind that a server wants back with the calls of its message (WIRE_RULES 2.3)."""
+        signature = self.history.member(block, b"signature")
+        return signature is not None and self.history.string(signature) == "cutline:with-call"
+
+    def _call_stays(self, thought: Block, todo: Block | None) -> bool:
+        calls = [block for block in self.history.messages[thought.message].blocks if block.kind == "call"]
+        return any(self._kept_pair(call, todo) for call in calls)
+
     def _leaves_tail(self, block: Block) -> bool:
         """Whether a thought from the seam on leaves: the turn's by the turn's rule, what follows in late cuts."""
+        if self._with_call(block) and any(b.kind == "call" for b in self.history.messages[block.message].blocks):
+            return False
         if self.turn is not None and block.message <= self.turn.checkpoints[-1].message:
             return self.thinking != "enabled" or self.model == "bound"
         late = self.options.late or self.options.at is not None or self.options.session
@@ -207,7 +224,7 @@ def read_model(name: str) -> str:
     """How a model treats thinking over a changed prefix: ``bound``, ``free``, or ``unknown`` (WIRE_RULES 1.3)."""
     found = _MODEL.search(name)
     if found is None:
-        return "unknown"
+        return "free" if _OTHERS.search(name.lower()) else "unknown"
     family = found["family"] or found["old_family"]
     version = (int(found["major"] or found["old_major"]), int(found["minor"] or found["old_minor"] or 0))
     return "bound" if version >= ((5, 1) if family in ("fable", "mythos") else (5, 5)) else "free"

@@ -15,6 +15,7 @@ from ... import spans
 from ...blocks import Block, Kind, Message, Span, ToolCall, address
 from ...errors import Unreadable
 from ...spans import DOUBTS, scan, skip
+from .. import neutral
 from .signature import may_be_narration, signed_narration
 
 # Block types in requests (docs/wire.md, 1.1). A type that is not here is unknown: kept and reported.
@@ -360,15 +361,17 @@ def _rarer(text: str, block: dict[str, Any], type_: Any, start: int, end: int) -
         signature = block.get("signature")
         if type(block.get("thinking")) is not str:
             raise Unreadable("a thinking block without thinking", start)
+        if signature == neutral.WITH_CALL:
+            return Block(kind, type_, start, end, "", WITH_CALL)
         signed = type(signature) is str and may_be_narration(signature) and signed_narration(signature)
         return Block(kind, type_, start, end, "", NARRATION if signed else "")
     id_ = block.get("tool_use_id")
     return Block(kind, type_, start, end, id_ if kind is Kind.UNKNOWN and type(id_) is str else "")
 
 
-REFUSED, STUB, LOADS, NARRATION = "refused", "stub", "loads", "narration"
+REFUSED, STUB, LOADS, NARRATION, WITH_CALL = "refused", "stub", "loads", "narration", "with call"
 """What the `name` of a block that is no call says of it: a human's refusal, an answer that points back, a
-loader of tools, thinking that was shown to the human."""
+loader of tools, thinking that was shown to the human, thinking that stays with a call of its message."""
 
 
 def _mark(content: str) -> str:

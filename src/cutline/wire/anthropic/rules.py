@@ -120,8 +120,17 @@ _BOUND_FROM = {"fable": (5, 1), "mythos": (5, 1), "opus": (5, 5), "sonnet": (5, 
 _MODEL = re.compile(r"claude-(?:(\d)(?:[-.](\d))?-)?([a-z]+)(?:-(\d{1,2})(?:[-.](\d{1,2})(?!\d))?)?")
 
 
+# Makers whose models' reasoning is bound to nothing before it (docs/wire.md, 2.3, 3.3, 4.3).
+_FREE = re.compile(
+    r"(?<![a-z0-9])(?:gpt|o1|o3|o4|codex|gemini|gemma|deepseek|qwen|kimi|glm|grok|llama|nova"
+    r"|(?:mi|mini|dev|code|magi)stral|mixtral)(?![a-z])"
+)
+
+
 def binds_thinking(model: str | None) -> bool | None:
     """Whether a model's thinking is bound to its exact prefix; None for a model that is not known."""
+    if model and _FREE.search(model.lower()):
+        return False
     found = _MODEL.search(model) if model else None
     if found is None or found[3] not in _BOUND_FROM:
         return None
