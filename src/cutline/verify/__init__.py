@@ -17,9 +17,11 @@ from ..notice import Trace
 from .compare import Comparison, differs, show
 from .expect import Expected
 from .fates import Fate
+from .foreign import Foreign
 from .history import HARNESS, Block, History
 from .notices import fillings, notices
 from .seam import Options, Uncut
+from .translated import compare
 
 __all__ = ["Amount", "Proof", "verify"]
 
@@ -84,7 +86,7 @@ def verify(
     session: bool = False,
     late: bool = False,
 ) -> Proof:
-    """Prove that `after` is the cut of `before`, an Anthropic Messages body.
+    """Prove that `after` is the cut of `before`, a request body of any format that is cut.
 
     Args:
         before: the body as it came.
@@ -104,9 +106,10 @@ def verify(
         raise ValueError(f'at={at!r} is none of: a message index from 0, "human:N" from 1, "last", "end"')
     kept = frozenset(keep_tools)
     options = Options(None if session else join, notice, trace, kept, at, narration == "drop", session, late)
+    foreign: Foreign | None = None
     try:
-        history = History(before)
-        expected = Expected(history, options)
+        history, foreign = _read(before)
+        expected = Expected(history, options, plain=foreign is not None)
     except (Unreadable, Uncut) as reason:
         if after != before:
             at_ = differs(before, after)
@@ -120,9 +123,27 @@ def verify(
             return Proof(unchanged=True, reason="nested too deep to be cut safely")
         place = f"before messages[{expected.seam}]"
         raise CutError(9, place, "nothing was cut, though something stands before the seam that has to go")
-    comparison = Comparison(expected, added, after)
-    comparison.run()
+    if foreign is not None:
+        comparison: Comparison = compare(foreign, after, expected, added, profile == "strict")
+    else:
+        comparison = Comparison(expected, added, after)
+        comparison.run()
     return _proof(expected, comparison, last_notice)
+
+
+def _read(before: bytes) -> tuple[History, Foreign | None]:
+    """A body as the contract reads it, and the body itself where it is not Anthropic's."""
+    try:
+        return History(before), None
+    except Unreadable as doubt:
+        try:
+            foreign = Foreign(before)
+            history = History(foreign.neutral())
+        except Unreadable:
+            raise doubt from None
+    if foreign.held:
+        raise Uncut(foreign.held)
+    return history, foreign
 
 
 def _names_place(at: object) -> bool:

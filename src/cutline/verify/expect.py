@@ -60,6 +60,7 @@ class Expected:
     Attributes:
         outs: the output's messages without system messages.
         systems: the system messages, each with the places where it may stand: how many of `outs` before it.
+        plain: the messages are another format's: nothing is moved into the checkpoint's.
         blanks: texts of white space that go.
         joined: how many texts are joined onto another.
 
@@ -67,9 +68,10 @@ class Expected:
         Uncut: the contract leaves the body as it is.
     """
 
-    def __init__(self, history: History, options: Options) -> None:
+    def __init__(self, history: History, options: Options, *, plain: bool = False) -> None:
         self.history = history
         self.options = options
+        self.plain = plain
         self.fates = Fates(history, options)
         self.seam = self.fates.seam
         self.joined = 0
@@ -201,7 +203,7 @@ class Expected:
     def _into_turn(self, outs: list[Out], system: list[Message]) -> list[Out]:
         """Kept texts before a turn that must begin with its thinking go behind that thinking (rules 3 and 7)."""
         turn = self.fates.turn
-        if turn is None or self.fates.thinking != "enabled":
+        if turn is None or self.plain or self.fates.thinking != "enabled":
             return outs
         at = next((number for number, out in enumerate(outs) if out.head.index == turn.first), None)
         if at is None or not outs[at].parts or not outs[at].parts[0].thinks:

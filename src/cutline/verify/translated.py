@@ -1,0 +1,216 @@
+"""The proof of a cut body that is not Anthropic's: the contract on the neutral shape, then the bytes beside it.
+
+Law: two steps. What was said, what left and what was added is proven on both bodies in the neutral shape; that every
+literal which stays is the one that came, and that neighbours are what the provider takes, on the bodies themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..errors import CutError, Unreadable
+from .compare import Comparison, differs, show
+from .expect import Expected, Part
+from .foreign import Foreign, Home
+from .notices import Addition
+from .tree import Node
+
+_MERGED = {"gemini": ("model",), "converse": ("user", "assistant")}
+_MAY_LEAVE = {
+    "openai_chat": (
+        b"tool_calls",
+        b"function_call",
+        b"reasoning_content",
+        b"reasoning",
+        b"reasoning_details",
+        b"thinking",
+    ),
+    "openai_responses": (b"id",),
+}
+_LISTS = (b"content", b"parts", b"tool_calls")
+
+
+class Flat(Comparison):
+    """Compares block by block: where messages end, the format decides."""
+
+    def __init__(self, expected: Expected, added: dict[int, Addition], after: bytes) -> None:
+        super().__init__(expected, added, after)
+        self.pairs: list[tuple[Part, int]] = []
+
+    def run(self) -> None:
+        """Compare every block. Raises CutError at the first difference."""
+        self._pairs()
+        due = [(out.head.role, part) for out in self.expected.outs for part in out.parts]
+        for number, found in enumerate(self.new.blocks):
+            place = f"after {found.place}"
+            if number == len(due):
+                self._leftover(found, place)
+                raise CutError(2, place, "something stands here that nobody said or returned")
+            role, part = due[number]
+            if role != found.role:
+                self._leftover(found, place)
+                self._fault(part.blocks[0], place, f"role {found.role!r}, where {part.blocks[0].place} is due")
+            self._part(part, found, place)
+            self.pairs.append((part, number))
+        if len(self.new.blocks) < len(due):
+            part = due[len(self.new.blocks)][1]
+            self._fault(part.blocks[0], "after its end", f"the output ends before {part.blocks[0].place}")
+
+
+def compare(before: Foreign, after: bytes, expected: Expected, added: dict[int, Addition], strict: bool) -> Flat:
+    """Prove a cut body; the comparison, for its figures.
+
+    Args:
+        before: the body as it came.
+        after: what the cut made of it.
+        expected: what must be left of its neutral shape.
+        added: what results get, by number of the result.
+        strict: the cut was made for a server that refuses two neighbours of one role.
+
+    Raises:
+        CutError: at the first difference.
+    """
+    kept = {block.seq for out in expected.outs for part in out.parts for block in part.blocks[:1]}
+    try:
+        new = Foreign(after, iter([id_ for seq, id_ in before.made_up if seq in kept]))
+    except Unreadable as fault:
+        raise CutError(5, "after", f"the output can't be read: {fault}") from None
+    if new.name != before.name:
+        raise CutError(5, "after", f"the output looks like {new.name}, not {before.name}")
+    flat = Flat(expected, added, new.neutral())
+    flat.run()
+    _Bytes(before, new, flat, ("assistant",) if strict else ()).run()
+    return flat
+
+
+class _Bytes:
+    """What the neutral shape leaves out: members, spelling, the items around the blocks."""
+
+    def __init__(self, old: Foreign, new: Foreign, flat: Flat, strict: Sequence[str]) -> None:
+        self.old, self.new, self.flat = old, new, flat
+        self.merged = (*_MERGED.get(old.name, ()), *strict)
+
+    def run(self) -> None:
+        self._around()
+        sources: dict[int, list[tuple[Part, Home, Home]]] = {}
+        for part, number in self.flat.pairs:
+            home = self.new.homes[number]
+            sources.setdefault(home.item, []).append((part, self.old.homes[part.blocks[0].seq], home))
+            self._literal(part, self.old.homes[part.blocks[0].seq], home)
+        last = -1
+        for index, item in enumerate(self.new.history.elements):
+            found = sources.get(index)
+            if found is None:
+                raise CutError(2, f"after item {index}", "an item that stands for nothing that came")
+            from_items = sorted({old.item for _, old, _ in found})
+            if from_items[0] <= last:
+                raise CutError(1, f"after item {index}", "items stand in another order")
+            self._item(index, item, from_items)
+            self._neighbours(index, item, last, from_items[0])
+            last = from_items[-1]
+
+    def _around(self) -> None:
+        for one, two, offset in (
+            (self.old.data[: self.old.history.start], self.new.data[: self.new.history.start], 0),
+            (self.old.data[self.old.history.end :], self.new.data[self.new.history.end :], self.new.history.end),
+        ):
+            if one != two:
+                at = differs(one, two)
+                what = f"bytes outside of the history changed: {show(two, at)}, not {show(one, at)}"
+                raise CutError(2, f"after byte {offset + at:,}", what)
+
+    def _literal(self, part: Part, old: Home, new: Home) -> None:
+        """A block that stays as it is has the very literal that came."""
+        block = part.blocks[0]
+        if len(part.blocks) > 1 or part.spoken or block.seq in self.flat.added or not old.key:
+            return
+        one, two = self.old.raw(old.node), self.new.raw(new.node)
+        if one != two and not (part.text and self._as_part(one, two)):
+            rule = 3 if block.message >= self.flat.expected.seam else 6
+            raise CutError(rule, f"after item {new.item}", show(two, differs(one, two)))
+
+    def _as_part(self, one: bytes, two: bytes) -> bool:
+        """A string content that became a text part, where messages were merged."""
+        return bool(self.merged) and two == b'{"type":"text","text":' + one + b"}"
+
+    def _item(self, index: int, item: Node, from_items: list[int]) -> None:
+        """An item's members are those of one that came, but for what left and what was joined or added."""
+        held = [self.old.history.elements[number] for number in from_items]
+        if len(held) == 1 and self.new.raw(item) == self.old.raw(held[0]):
+            return
+        if len(held) > 1 and not self._merges(from_items):
+            raise CutError(2, f"after item {index}", "items were run together that are no neighbours of one role")
+        source = held[-1]
+        came = {name: self.old.raw(node) for name, node in source.members}
+        here = {name: self.new.raw(node) for name, node in item.members}
+        for name, raw in here.items():
+            if name not in came:
+                if not self._added(index, name) and not (name == b"content" and len(held) > 1):
+                    what = f"a member {name.decode('utf-8', 'replace')!r} that did not come"
+                    raise CutError(2, f"after item {index}", what)
+            elif raw != came[name] and not self._may_change(index, name, source, item):
+                at = differs(came[name], raw)
+                what = f"{name.decode('utf-8', 'replace')!r} changed: {show(raw, at)}, not {show(came[name], at)}"
+                raise CutError(6, f"after item {index}", what)
+        for name in came:
+            if name not in here and not self._may_leave(name, index, from_items[-1]):
+                raise CutError(6, f"after item {index}", f"the member {name.decode('utf-8', 'replace')!r} left")
+        order = [name for name, _ in source.members if name in here]
+        if [name for name, _ in item.members if name in came] != order:
+            raise CutError(6, f"after item {index}", "its members stand in another order")
+
+    def _added(self, index: int, name: bytes) -> bool:
+        """Whether a member is what a result got that had none."""
+        return name in (b"content", b"output") and self._gets(index)
+
+    def _gets(self, index: int) -> bool:
+        mine = [part for part, number in self.flat.pairs if self.new.homes[number].item == index]
+        return any(part.blocks[0].seq in self.flat.added for part in mine)
+
+    def _may_change(self, index: int, name: bytes, source: Node, item: Node) -> bool:
+        """Members whose insides the neutral shape has proven; their elements' literals are compared one by one."""
+        if name in (b"content", b"output", b"response") and self._gets(index):
+            return True
+        if name not in _LISTS:
+            return False
+        one, two = source.get(name), item.get(name)
+        if one is None or two is None:
+            return False
+        if self.new.raw(two) == b"null":
+            return one.kind == '"'  # its words stand in an earlier message
+        return True
+
+    def _may_leave(self, name: bytes, index: int, came_from: int) -> bool:
+        """Members that hold nothing but what left, and ids that tied an item before the seam to its reasoning."""
+        if name == b"id":
+            early = all(
+                part.blocks[0].message < self.flat.expected.seam and part.blocks[0].seq > self.flat.old.floor
+                for part, number in self.flat.pairs
+                if self.new.homes[number].item == index
+            )
+            return early and self.old.name == "openai_responses"
+        held = any(home.item == came_from and home.key == name for home in self._kept())
+        return name in _MAY_LEAVE.get(self.old.name, ()) and not held
+
+    def _kept(self) -> list[Home]:
+        return [self.old.homes[part.blocks[0].seq] for part, _ in self.flat.pairs]
+
+    def _role(self, item: Node) -> str:
+        named = self.new.string(item.get(b"role")) if item in self.new.history.elements else ""
+        return "user" if named in ("", "function") and self.old.name == "gemini" else named
+
+    def _old_role(self, number: int) -> str:
+        named = self.old.string(self.old.history.elements[number].get(b"role"))
+        return "user" if named in ("", "function") and self.old.name == "gemini" else named
+
+    def _merges(self, from_items: list[int]) -> bool:
+        roles = {self._old_role(number) for number in from_items}
+        return len(roles) == 1 and roles.pop() in self.merged
+
+    def _neighbours(self, index: int, item: Node, last: int, first: int) -> None:
+        """Two neighbours of a role that must not have one stand so only where they came so."""
+        if not index or self._role(item) not in self.merged:
+            return
+        before = self.new.history.elements[index - 1]
+        if self._role(before) == self._role(item) and first != last + 1:
+            raise CutError(5, f"after item {index}", f"two neighbours of the role {self._role(item)!r}")
