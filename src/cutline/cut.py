@@ -186,14 +186,13 @@ def _cut_native(body: bytes, options: Options, doubt: Unreadable, *, strict: boo
         if found is None:
             return unread(body, doubt)
         done = native.cut(found, options, strict=strict)
+        _refuse(done.plan, done.ends, options)
     except Unreadable as error:
         return unread(body, error)
     except Refused as error:
         return Cut(body, False, str(error))
     except RecursionError:
         return Cut(body, False, "the body was left as it is: nested too deeply to be read safely")
-    if not _removes(done.plan):
-        return Cut(body, False, "nothing before the seam is left to cut")
     return Cut(
         done.body,
         done.body != body,
@@ -224,12 +223,7 @@ def cut_read(body: bytes, request: wire.Request, options: Options) -> Cut:
     try:
         plan = make(request, options)
         done = splice(plan, options.join)
-        if not _removes(plan):
-            raise Refused("nothing before the seam is left to cut")
-        if request.messages[0].role == "user" and _first_role(plan) != "user":
-            raise Refused("the cut would leave a history that begins with the agent; providers refuse that")
-        if not options.session and done.ends == "assistant" and _last_role(request) != "assistant":
-            raise Refused("the cut would leave a history that ends with the agent; providers refuse that")
+        _refuse(plan, done.ends, options)
     except Refused as error:
         return Cut(body, False, str(error))
     except RecursionError:
@@ -249,10 +243,15 @@ def cut_read(body: bytes, request: wire.Request, options: Options) -> Cut:
     )
 
 
-def _removes(plan: Plan) -> bool:
-    """Whether something up to the checkpoint turn leaves: else there is nothing to cut."""
+def _refuse(plan: Plan, ends: str, options: Options) -> None:
+    """Raise `Refused` where nothing was cut, or where what is left is none that a provider takes."""
     turn = plan.seam.call.message if plan.seam.call else plan.seam.message - 1
-    return any(key[0] <= turn for key in (*plan.drop, *plan.speak))
+    if not any(key[0] <= turn for key in (*plan.drop, *plan.speak)):
+        raise Refused("nothing before the seam is left to cut")
+    if plan.request.messages[0].role == "user" and _first_role(plan) != "user":
+        raise Refused("the cut would leave a history that begins with the agent; providers refuse that")
+    if not options.session and ends == "assistant" and _last_role(plan.request) != "assistant":
+        raise Refused("the cut would leave a history that ends with the agent; providers refuse that")
 
 
 def check(

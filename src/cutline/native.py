@@ -28,12 +28,14 @@ class Written:
         plan: the decisions, on the neutral body.
         added: (start, end, place in the body that came, filled) of what was added to results.
         joined: how many texts were joined onto another one.
+        ends: role of the last message.
     """
 
     body: bytes
     plan: Plan
     added: list[tuple[int, int, Place, bool]]
     joined: int
+    ends: str
 
 
 def cut(native: Native, options: Options, *, strict: bool = False) -> Written:
@@ -52,6 +54,8 @@ def cut(native: Native, options: Options, *, strict: bool = False) -> Written:
     request = wire.read(native.neutral)
     plan = make(request, options)
     plan.lead = False  # where neighbours of one role are merged, the format's own writer does it
+    if not format_of(native.format).MERGES:
+        plan.items = [[place.item for place in places] for places in native.places]
     done = Spliced()
     outs = lay_out(plan, options.join, done)
     return _Writing(native, plan, options, strict).run(outs, done)
@@ -98,7 +102,7 @@ class _Writing:
             parts.append(whole)
             size += len(whole)
         parts.append(body[native.items[-1][1] :])
-        return Written(b"".join(parts), self.plan, sorted(marked), done.joined)
+        return Written(b"".join(parts), self.plan, sorted(marked), done.joined, done.ends)
 
     def place(self, key: Key) -> Place:
         return self.native.places[key[0]][key[1]]
@@ -112,13 +116,11 @@ class _Writing:
     def items(self, outs: Sequence[Out]) -> list[Item]:
         """What stays of each item, in order."""
         pieces: list[tuple[int, Piece]] = []
-        took: set[int] = set()
         for out in outs:
             messages = range(out.lead, out.last + 1) if out.whole else ()
             keys = [[(n, b)] for n in messages for b in range(len(self.native.places[n]))] if out.whole else out.pieces
             for piece in keys:
                 places = tuple(self.place(key) for key in piece)
-                took |= {place.item for place in places[1:]}
                 pieces.append((places[0].item, Piece(places, piece[0] in self.plan.speak)))
         found: list[tuple[int, list[Piece]]] = []
         for number, one in pieces:
@@ -126,7 +128,7 @@ class _Writing:
                 found[-1][1].append(one)
             else:
                 found.append((number, [one]))
-        return [Item(number, tuple(held), number in took, self.early(held[0])) for number, held in found]
+        return [Item(number, tuple(held), self.early(held[0])) for number, held in found]
 
     def early(self, piece: Piece) -> bool:
         return self.plan.floor < self.keys[piece.places[0]] < (self.plan.seam.message, 0)

@@ -89,6 +89,8 @@ class Plan:
             a compaction.
         lead: M keeps its thinking, so kept texts directly before it join it behind that thinking.
         last_notice: notice of what left between the last checkpoint and `at` (session copies).
+        items: of a body in another format that merges nothing, the item that each block stands in: words are joined
+            onto another item's only where nothing else of their own stays.
         floor: the last compaction block, behind which the history begins.
         pairs: results of calls, both as keys; `answers` are the results alone.
     """
@@ -102,6 +104,7 @@ class Plan:
     own: set[int] = field(default_factory=set)
     lead: bool = False
     last_notice: str | None = None
+    items: list[list[int]] | None = None
     floor: Key = (0, -1)
     pairs: dict[Key, Key] = field(default_factory=dict)
     answers: frozenset[Key] = frozenset()
@@ -238,7 +241,7 @@ def _stretch(plan: Plan, options: Options, begin: int, turn: Turn | None, kept_f
                 if _speaks(plan, options, block):
                     plan.speak.add(key)
                     said[-1].append(key)
-                elif not _stays_with_call(plan, options, key, checkpoints, todo):
+                elif block.name != wire.WITH_CALL or not _stays_with_call(plan, options, number, checkpoints, todo):
                     drop[key] = "thinking"
                     n_thinking += 1
                     weight += wire.weight(request, block)
@@ -256,14 +259,23 @@ def _stretch(plan: Plan, options: Options, begin: int, turn: Turn | None, kept_f
         _mark_loss(plan, turn, notice.compose(loss, calls, reports, _units(plan, said), recall, options.trace))
 
 
-def _stays_with_call(plan: Plan, options: Options, key: Key, checkpoints: set[Key], todo: Key | None) -> bool:
-    """Whether a thought stays because a call of its message does, as some servers want it (docs/wire.md, 2.3)."""
-    number, blocks = key[0], plan.request.messages[key[0]].blocks
-    return blocks[key[1]].name == wire.WITH_CALL and any(
-        (number, index) in checkpoints or _stays(plan, options, (number, index), block, todo)
-        for index, block in enumerate(blocks)
-        if block.kind is CALL
-    )
+def _stays_with_call(plan: Plan, options: Options, number: int, checkpoints: set[Key], todo: Key | None) -> bool:
+    """Whether a message's thoughts stay because a call does that it made, or one before it since the human last spoke.
+
+    Some servers want such thoughts back (docs/wire.md, 2.3), but never a message of nothing else.
+    """
+    messages, first = plan.request.messages, number
+    while number >= 0:
+        blocks = messages[number].blocks
+        if messages[number].role == "user" and any(block.kind is not RESULT for block in blocks):
+            return False
+        for index, block in enumerate(blocks):
+            key = (number, index)
+            if block.kind is CALL and (key in checkpoints or _stays(plan, options, key, block, todo)):
+                said = (one for one in messages[first].blocks if one.kind is TEXT)
+                return number == first or any(wire.words(plan.request, one).strip() for one in said)
+        number -= 1
+    return False
 
 
 def _mark_loss(plan: Plan, turn: Turn | None, text: str) -> None:
@@ -352,12 +364,11 @@ def _behind_the_seam(plan: Plan, options: Options) -> None:
         message = request.messages[number]
         if message.role != "assistant" or not (turn_goes if number <= turn_end else goes_late):
             continue
-        calls = any(block.kind is CALL for block in message.blocks)
         for index, block in enumerate(message.blocks):
             if block.kind is Kind.THINKING:
                 if _speaks(plan, options, block):
                     plan.speak.add((number, index))
-                elif block.name != wire.WITH_CALL or not calls:
+                elif block.name != wire.WITH_CALL:
                     plan.drop[number, index] = "thinking"
 
 

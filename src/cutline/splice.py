@@ -317,12 +317,21 @@ def _same_wrapper(request: Request, one: Message, other: Message) -> bool:
 
 def _joinable(plan: Plan, one: Key, other: Key) -> bool:
     first, second = _block(plan, one), _block(plan, other)
-    if not (_is_words(plan, one, first) and _is_words(plan, other, second)):
+    if not (_is_words(plan, one, first) and _is_words(plan, other, second)) or not _may_move(plan, one, other):
         return False
     if wire.is_bare_text(plan.request, first) and wire.is_bare_text(plan.request, second):
         return True
     left, right = _other_members(plan, one, first), _other_members(plan, other, second)
     return left == right and left.get("citations", b"null") == b"null"
+
+
+def _may_move(plan: Plan, one: Key, other: Key) -> bool:
+    """Whether a text may leave its item for another one's (`Plan.items`)."""
+    if plan.items is None or plan.items[one[0]][one[1]] == plan.items[other[0]][other[1]]:
+        return True
+    item = plan.items[other[0]][other[1]]
+    mine = [(other[0], index) for index, of in enumerate(plan.items[other[0]]) if of == item]
+    return all(key == other or key in plan.drop for key in mine)
 
 
 def _is_words(plan: Plan, key: Key, block: Block) -> bool:

@@ -60,7 +60,10 @@ class Expected:
     Attributes:
         outs: the output's messages without system messages.
         systems: the system messages, each with the places where it may stand: how many of `outs` before it.
-        plain: the messages are another format's: nothing is moved into the checkpoint's.
+        meets: whether words meet the message behind the seam, whatever it holds: always in a format that merges
+            neighbours, never in one that does not; None for Anthropic's rule.
+        items: by block, the item of another format that it stands in: there words leave theirs for another only where
+            nothing else of it stays.
         blanks: texts of white space that go.
         joined: how many texts are joined onto another.
 
@@ -68,10 +71,13 @@ class Expected:
         Uncut: the contract leaves the body as it is.
     """
 
-    def __init__(self, history: History, options: Options, *, plain: bool = False) -> None:
+    def __init__(
+        self, history: History, options: Options, *, meets: bool | None = None, items: list[int] | None = None
+    ) -> None:
         self.history = history
         self.options = options
-        self.plain = plain
+        self.meets = meets
+        self.items = items
         self.fates = Fates(history, options)
         self.seam = self.fates.seam
         self.joined = 0
@@ -158,12 +164,13 @@ class Expected:
                 last = None
                 continue
             parts: list[Part] = []
+            held = [self._item(part) for part in out.parts]
             for part in out.parts:
-                if not parts or not self._join_parts(parts[-1], part):
+                if not parts or not self._join_parts(parts[-1], part, held):
                     parts.append(part)
             out.parts = parts
             alike = last is not None and self._others(last.head) == self._others(out.head)
-            if last is not None and alike and last.parts and parts and self._join_parts(last.parts[-1], parts[0]):
+            if last is not None and alike and last.parts and parts and self._join_parts(last.parts[-1], parts[0], held):
                 last.parts += parts[1:]
                 last.sources += out.sources
             else:
@@ -171,8 +178,18 @@ class Expected:
                 last = out
         return done
 
-    def _join_parts(self, one: Part, two: Part) -> bool:
-        """Join `two` onto `one`, if the cut made them neighbours and both may be joined."""
+    def _item(self, part: Part) -> int:
+        return self.items[part.blocks[0].seq] if self.items is not None else 0
+
+    def _join_parts(self, one: Part, two: Part, held: list[int]) -> bool:
+        """Join `two` onto `one`, if the cut made them neighbours and both may be joined.
+
+        `held` are the items of all parts of the message that `two` stood in.
+        """
+        if self.items is not None:
+            home = self.items[two.blocks[0].seq]
+            if self.items[one.blocks[-1].seq] != home and held.count(home) > 1:
+                return False
         if not (one.text and two.text) or two.blocks[0].seq - one.blocks[-1].seq == 1:
             return False
         mine = self._extras(one)
@@ -203,9 +220,9 @@ class Expected:
     def _into_turn(self, outs: list[Out], system: list[Message]) -> list[Out]:
         """Kept texts before a turn that must begin with its thinking go behind that thinking (rules 3 and 7)."""
         turn = self.fates.turn
-        if turn is None or self.plain or self.fates.thinking != "enabled":
+        if self.meets is False or (self.meets is None and (turn is None or self.fates.thinking != "enabled")):
             return outs
-        at = next((number for number, out in enumerate(outs) if out.head.index == turn.first), None)
+        at = next((number for number, out in enumerate(outs) if out.head.index == self.seam), None)
         if at is None or not outs[at].parts or not outs[at].parts[0].thinks:
             return outs
         goal, first = outs[at], at

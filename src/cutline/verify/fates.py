@@ -142,7 +142,7 @@ class Fates:
             todo = self._last_todo(stretch)
             for block in self.between(stretch.first, stretch.last):
                 if block.kind == "thought":
-                    if not self._with_call(block) or not self._call_stays(block, todo):
+                    if not self._with_call(block) or not self._call_stays(block.message, todo):
                         self.fates[block.seq] = self._thought(block)
                 elif block.kind in ("call", "result") and not self._kept_pair(block, todo):
                     self.fates[block.seq] = Fate.GOES
@@ -197,13 +197,20 @@ class Fates:
         signature = self.history.member(block, b"signature")
         return signature is not None and self.history.string(signature) == "cutline:with-call"
 
-    def _call_stays(self, thought: Block, todo: Block | None) -> bool:
-        calls = [block for block in self.history.messages[thought.message].blocks if block.kind == "call"]
-        return any(self._kept_pair(call, todo) for call in calls)
+    def _call_stays(self, message: int, todo: Block | None) -> bool:
+        """Whether a call stays that was made in this message, or before it since a person last spoke."""
+        for index in range(message, -1, -1):
+            blocks = self.history.messages[index].blocks
+            if self.history.messages[index].role == "user" and any(block.kind != "result" for block in blocks):
+                break
+            if any(block.kind == "call" and self._kept_pair(block, todo) for block in blocks):
+                said = (block for block in self.history.messages[message].blocks if block.kind == "text")
+                return index == message or any(self.history.words(block).strip() for block in said)
+        return False
 
     def _leaves_tail(self, block: Block) -> bool:
         """Whether a thought from the seam on leaves: the turn's by the turn's rule, what follows in late cuts."""
-        if self._with_call(block) and any(b.kind == "call" for b in self.history.messages[block.message].blocks):
+        if self._with_call(block):
             return False
         if self.turn is not None and block.message <= self.turn.checkpoints[-1].message:
             return self.thinking != "enabled" or self.model == "bound"

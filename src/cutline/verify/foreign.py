@@ -75,15 +75,18 @@ class Foreign:
         homes: by number of the neutral block, what it stands for.
         made_up: numbers of blocks whose id the reader gave, and those ids, in order.
         held: why the server holds a part of the history; "" if it does not.
+        is_output: it is what the cut made, read with the ids that are due.
     """
 
-    def __init__(self, data: bytes, ids: Iterator[str] | None = None) -> None:
+    def __init__(self, data: bytes, name: str = "", ids: Iterator[str] | None = None) -> None:
         self.data = data
         self.root = read(data)
-        self.name, self.history = _recognise(self)
+        self.history = _history(self)
+        self.name = name or _recognise(self)
         self.homes: list[Home] = []
         self.made_up: list[tuple[int, str]] = []
         self.held = ""
+        self.is_output = ids is not None
         self._ids = ids
         self._given = 0
         self._messages: list[tuple[str, list[bytes]]] = []
@@ -183,21 +186,30 @@ class Foreign:
                 yield self.string(name)
 
 
-def _recognise(body: Foreign) -> tuple[str, Node]:
-    """The format, by content; a body that fits several or none is none that is cut."""
+def _history(body: Foreign) -> Node:
     history = next((node for key in LISTS if (node := body.root.get(key)) is not None), None)
     if history is None or history.kind != "[":
         raise Unreadable("no list of messages, items or contents", body.root.start)
+    return history
+
+
+def _recognise(body: Foreign) -> str:
+    """The format, by content; a body that fits several or none is none that is cut."""
+    history = body.history
     items = [item for item in history.elements if item.kind == "{"]
     fits = []
     if history is body.root.get(b"messages"):
         signs = (b"tool_calls", b"function_call", b"tool_call_id", *REASONING)
+        blocks = [block for item in items if (held := item.get(b"content")) is not None for block in held.elements]
         if any(
             any(item.get(key) is not None for key in signs) or body.string(item.get(b"role")) == "developer"
             for item in items
+        ) or any(
+            body.string(block.get(b"type")) in CHAT_FILES[:3]
+            or ((thought := block.get(b"thinking")) is not None and thought.kind == "[")
+            for block in blocks
         ):
             fits.append("openai_chat")
-        blocks = [block for item in items if (held := item.get(b"content")) is not None for block in held.elements]
         if blocks and all(
             block.get(b"type") is None and any(block.get(key) is not None for key in CONVERSE) for block in blocks
         ):
@@ -210,7 +222,7 @@ def _recognise(body: Foreign) -> tuple[str, Node]:
         fits.append("gemini")
     if len(fits) != 1:
         raise Unreadable("no format that is cut, or several at once", history.start)
-    return fits[0], history
+    return fits[0]
 
 
 # Blocks
@@ -371,7 +383,9 @@ def _chat_words(body: Foreign, index: int, item: Node, content: Node | None, rol
             body.say(role, _control(body.raw(item)), index, item)
         return
     if content.kind == '"':
-        body.say(role, _text(body.raw(content), others), index, content, b"content")
+        called = any(node is not None and node.elements for node in [item.get(b"tool_calls")])
+        if body.raw(content) != b'""' or not called:  # beside a call an empty text is none
+            body.say(role, _text(body.raw(content), others), index, content, b"content")
         return
     for part in content.elements:
         type_ = body.string(part.get(b"type")) or "part"
@@ -479,8 +493,11 @@ def _gemini(body: Foreign, index: int, item: Node) -> None:
         raise Unreadable("a content of an unknown role", item.start)
     speaker = "assistant" if role == "model" else "user"
     parts = item.get(b"parts")
-    body.part()
-    if role == "model":
+    before = body.history.elements[index - 1] if index else None
+    goes_on = before is not None and role == "model" == body.string(before.get(b"role"))
+    if not goes_on:
+        body.part()
+    if role == "model" and not goes_on:
         body._waiting, body._running = [], []
     if parts is None or not parts.elements:
         body.say(speaker, _control(body.raw(item)), index, item)
@@ -527,11 +544,22 @@ def _gemini_answer(body: Foreign, answer: Node) -> bytes:
     id_ = id_ or body.give()
     response = answer.get(b"response")
     if response is None:
-        return _result(id_, b'""')
+        return _result(id_, _quote("{}"))
     texts = [response.get(b"output"), response.get(b"result")]
     told = next((body.raw(text) for text in texts if text is not None and text.kind == '"'), None)
     failed = response.get(b"error") is not None
-    return _result(id_, told if told is not None else _quoted(body.raw(response)), failed)
+    return _result(id_, told if told is not None else _gemini_object(body, response), failed)
+
+
+def _gemini_object(body: Foreign, response: Node) -> bytes:
+    """A response without a text, as text; in an output, with what was added to it behind (WIRE_RULES 10)."""
+    notice = response.get(b"cutline_notice")
+    if notice is None or notice.kind != '"' or not body.is_output:
+        return _quoted(body.raw(response))
+    place = [name for name, _ in response.members].index(b"cutline_notice")
+    start = response.members[place - 1][1].end if place else response.start + 1
+    whole = body.data[response.start : start] + body.data[notice.end : response.end]
+    return _quoted(whole)[:-1] + b"\\n\\n" + body.raw(notice)[1:]
 
 
 # Converse (WIRE_RULES 5)

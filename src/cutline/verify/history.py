@@ -19,6 +19,7 @@ _BLOCK_KEYS = (
     *(b"type", b"id", b"name", b"text", b"input", b"tool_use_id", b"content", b"is_error"),
     *(b"thinking", b"signature", b"data"),
 )
+_ABROAD = (b"tool_calls", b"function_call", b"tool_call_id")
 SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
 SERVER_RESULTS = frozenset(
     f"{name}_tool_result"
@@ -147,6 +148,8 @@ class History:
         if role is None or role.kind != '"' or content is None or content.kind not in '"[':
             raise Unreadable("a message without role or content", node.start)
         message = Message(index, self.string(role), node, content)
+        if message.role not in ("user", "assistant", "system") or any(node.get(key) is not None for key in _ABROAD):
+            raise Unreadable("a message of another format", node.start)
         if content.kind == '"':
             message.blocks.append(Block(len(self.blocks), index, 0, message.role, "text", content, True))
             self.blocks += message.blocks
@@ -163,6 +166,8 @@ class History:
         block = Block(len(self.blocks), message.index, position, message.role, self.string(type_), node, False)
         if block.kind == "text" and self.member(block, b"text") is None:
             raise Unreadable("a text block without text", node.start)
+        if block.type == "thinking" and self.member(block, b"thinking") is None:
+            raise Unreadable("a thinking block without thinking", node.start)
         for key in (b"id", b"tool_use_id"):
             named = self.member(block, key)
             if named is not None and (key == b"id") == (block.kind == "call"):

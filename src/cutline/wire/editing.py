@@ -32,13 +32,11 @@ class Item:
     Attributes:
         number: the item's index.
         pieces: its blocks in order.
-        took: words of it were joined to an earlier item's.
         early: it stands before the seam, and behind the last compaction.
     """
 
     number: int
     pieces: tuple[Piece, ...]
-    took: bool = False
     early: bool = False
 
 

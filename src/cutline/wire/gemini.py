@@ -64,7 +64,7 @@ class _Reading:
         self.given = 0
 
     def content(self, number: int, start: int, end: int) -> None:
-        """One content: a neutral message of its own."""
+        """One content; what the model said in several behind one another is one neutral message."""
         found = spans.members(self.view, start)[0]
         members = {member.key: member for member in found}
         if len(members) != len(found):
@@ -72,13 +72,15 @@ class _Reading:
         role = spans.decode(self.raw(members["role"])) if "role" in members else "user"
         if role not in ("user", "model", "function"):
             raise Unreadable(f"a content of the unknown role {role!r}", start)
+        again = role == "model" and self.roles[-1:] == ["model"]
         self.roles.append("model" if role == "model" else "user")
-        self.out.part()
+        if not again:
+            self.out.part()
         speaker: neutral.Role = "assistant" if role == "model" else "user"
         parts = element_spans(self.view, members["parts"].start) if "parts" in members else []
         if not parts:
             self.out.add(speaker, neutral.control(self.body[start:end]), Place(number))
-        if role == "model":
+        if role == "model" and not again:
             self.waiting, self.served = [], []
         for part, (at, to) in enumerate(parts):
             self.part(Place(number, "parts", part), speaker, at, to)
@@ -130,7 +132,7 @@ class _Reading:
         texts = [spans.find(self.view, response.start, key) for key in ("output", "result")] if response else []
         text = next((one for one in texts if one is not None and self.view[one.start] == '"'), None)
         failed = response is not None and spans.find(self.view, response.start, "error") is not None
-        whole = self.raw(response).decode("utf-8", "surrogatepass") if response else ""
+        whole = self.raw(response).decode("utf-8", "surrogatepass") if response else "{}"
         content = self.raw(text) if text else spans.quote(whole)
         self.out.add("user", neutral.result(id_, content, error=failed), place)
 
@@ -190,8 +192,9 @@ def _answered(native: Native, at: int, given: Sequence[Added], place: Place) -> 
         held = spans.find(view, response.start, key)
         if held is not None and view[held.start] == '"':
             return [Edit(held.end - 1, held.end - 1, b"\\n\\n" + text, kind, place)]
-    comma = b"," if spans.members(view, response.start)[0] else b""
-    return [Edit(response.end - 1, response.end - 1, comma + b'"cutline_notice":"%s"' % text, kind, place)]
+    members = spans.members(view, response.start)[0]
+    at, comma = (members[-1].end, b",") if members else (response.start + 1, b"")
+    return [Edit(at, at, comma + b'"cutline_notice":"%s"' % text, kind, place)]
 
 
 def merge(native: Native, items: Sequence[Item], literals: Sequence[bytes]) -> bytes:

@@ -31,12 +31,12 @@ _PART = b'{"type":"text","text":"%s"}'
 
 def looks(top: dict[str, Any], messages: list[dict[str, Any]]) -> bool:
     """Whether a body is of this format, by its members and those of its messages."""
-    return any(
-        message.get("role") in ("tool", "function", "developer")
-        or "tool_calls" in message
-        or "function_call" in message
-        for message in messages
-    ) or any(key in message for message in messages for key in THOUGHTS)
+    own = ("tool_calls", "function_call", "tool_call_id", *THOUGHTS)
+    if any(message.get("role") == "developer" or any(key in message for key in own) for message in messages):
+        return True
+    contents = [message["content"] for message in messages if isinstance(message.get("content"), list)]
+    parts = [part for content in contents for part in content if isinstance(part, dict)]
+    return any(part.get("type") in _FILES[:3] or isinstance(part.get("thinking"), list) for part in parts)
 
 
 def read(body: bytes, view: str, top: dict[str, Member]) -> Native:
@@ -192,7 +192,12 @@ class _Reading:
                 self.out.add(role, neutral.control(raw), Place(number))
             return
         if self.view[content.start] == '"':
-            self.out.add(role, neutral.text(self.raw(content), others), Place(number, "content"))
+            calls = members.get("tool_calls")
+            called = (
+                calls is not None and self.view[calls.start] == "[" and bool(spans.elements(self.view, calls.start)[0])
+            )
+            if content.end - content.start > 2 or not called:  # beside a call an empty text is none
+                self.out.add(role, neutral.text(self.raw(content), others), Place(number, "content"))
             return
         parts = element_spans(self.view, content.start)
         for part, (at, end) in enumerate(parts):
@@ -271,11 +276,8 @@ def edits(native: Native, item: Item, inside: Inside, added: Mapping[Place, Sequ
         found += edited(native, calls, item, inside)
         gone += [] if "tool_calls" in kept else ["tool_calls"]
     content = members.get("content")
-    if content is not None and native.view[content.start] in '"[':
-        if "content" in kept:
-            found += edited(native, content, item, inside)
-        elif item.took:
-            found.append(Edit(content.start, content.end, b"null"))  # its words stand in an earlier message
+    if content is not None and native.view[content.start] in '"[' and "content" in kept:
+        found += edited(native, content, item, inside)
     return without(members, gone, found)
 
 

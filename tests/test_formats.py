@@ -1,0 +1,224 @@
+"""Chat Completions, Responses, Gemini and Converse: the contract's rules on generated and recorded bodies.
+
+Every cut is proven, and run through the validator of its format, which was written from the providers' rules.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import abroad
+import wire_bodies
+from cutline import CutError, cut, verify
+from validators import converse, gemini, openai_chat, openai_responses
+
+FORMATS = tuple(abroad.FORMATS)
+OPTIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "join": st.sampled_from(("\n\n", "", None)),
+        "notice": st.booleans(),
+        "trace": st.sampled_from(("holes", "none", "all")),
+        "keep_tools": st.sampled_from(((), ("Bash",), ("Read", "Grep"))),
+    },
+)
+
+
+def faults(format: str, body: bytes, *, strict: bool = False) -> list[str]:
+    """What the format's provider would say."""
+    if format == "openai_chat":
+        return openai_chat.faults(body, strict=strict)
+    if format == "openai_responses":
+        return openai_responses.faults(body)
+    return gemini.faults(body) if format == "gemini" else converse.faults(body)
+
+
+def holds(format: str, body: bytes, options: dict[str, Any]) -> None:
+    """Every rule, on one body and its cut."""
+    done = cut(body, **options)
+    proof = verify(body, done.body, **options)
+    assert proof.unchanged != done.changed
+    if not done.changed:
+        assert done.body is body and done.reason
+        return
+    if not faults(format, body):
+        assert faults(format, done.body) == []
+    plain = cut(body, **{**options, "notice": False, "join": None, "narration": "drop"})
+    before, after = abroad.said(format, body), abroad.said(format, plain.body)
+    assert before == after, "a word changed, left, or stands in another order"
+    assert cut(done.body, **options).changed is False, "a cut body is cut again"
+    without = done.body
+    for notice in reversed(done.notices):
+        assert b"[cutline]" in without[notice.start : notice.end]
+        without = without[: notice.start] + without[notice.end :]
+    if not any(b"null" in body or b'"content":[]' in body or b'"cutline_notice"' in done.body for _ in (0,)):
+        assert without == cut(body, **{**options, "notice": False}).body
+    kept = options.get("keep_tools", ())
+    left = abroad.calls(format, plain.body)
+    assert any(name.endswith("micro_handoff") for name in left)
+    assert len(left) <= len(abroad.calls(format, body)) and kept is not None
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@settings(max_examples=75)
+@given(data=st.data(), options=OPTIONS)
+def test_a_generated_history_is_cut_by_the_rules(format: str, data: Any, options: dict[str, Any]) -> None:
+    holds(format, data.draw(abroad.bodies(format)), options)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@settings(max_examples=40)
+@given(data=st.data(), at=st.sampled_from(("end", "last", 0, 3, "human:1")))
+def test_a_cut_at_a_place_is_proven(format: str, data: Any, at: int | str) -> None:
+    body = data.draw(abroad.bodies(format) | abroad.bodies(format, checkpoints=False))
+    done = cut(body, at=at)
+    assert verify(body, done.body, at=at).unchanged != done.changed
+    if done.changed and not faults(format, body):
+        assert faults(format, done.body) == []
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_what_was_sent_before_the_last_seam_stays_the_same_as_a_history_grows(format: str, data: Any) -> None:
+    sent = [(body, cut(body)) for body in data.draw(abroad.growing(format))]
+    for (body, one), (_, two) in pairwise(sent):
+        if one.changed and two.changed:
+            assert one.native is not None and one.seam is not None
+            before, after = _items(one.body), _items(two.body)
+            behind = len(_items(body)) - one.native.places[one.seam.message][0].item
+            assert after[: len(before) - behind] == before[: len(before) - behind]
+
+
+def _items(body: bytes) -> list[Any]:
+    whole = json.loads(body)
+    return _unmarked(whole.get("messages") or whole.get("input") or whole["contents"])
+
+
+def _unmarked(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_unmarked(one) for one in value if not (isinstance(one, dict) and "cachePoint" in one)]
+    return {key: _unmarked(one) for key, one in value.items()} if isinstance(value, dict) else value
+
+
+@settings(max_examples=75)
+@given(data=st.data())
+def test_a_strict_server_never_hears_two_assistants_in_a_row(data: Any) -> None:
+    body = data.draw(abroad.bodies("openai_chat"))
+    done = cut(body, profile="strict")
+    verify(body, done.body, profile="strict")
+    if done.changed and not faults("openai_chat", body, strict=True):
+        assert faults("openai_chat", done.body, strict=True) == []
+
+
+# -------------------------------------------------------------------------------------------- recorded bodies
+
+
+def _recorded() -> Iterator[Any]:
+    for name, format, body in wire_bodies.recorded():
+        if format in abroad.FORMATS:
+            yield pytest.param(format, body, id=name)
+
+
+@pytest.mark.skipif(not wire_bodies.recorded(), reason=wire_bodies.MISSING)
+@pytest.mark.parametrize(("format", "body"), list(_recorded()))
+def test_a_recorded_body_is_cut_at_every_place_and_proven(format: str, body: bytes) -> None:
+    key = {"openai_responses": "input", "gemini": "contents"}.get(format, "messages")
+    history = json.loads(body).get(key)
+    count = len(history) if isinstance(history, list) else 0
+    step = 1 if len(body) < 20_000 else max(1, count // 12)
+    for at in (*range(0, count + 1, step), "end", "last"):
+        try:
+            done = cut(body, at=at)
+        except ValueError:
+            continue
+        assert verify(body, done.body, at=at).unchanged != done.changed
+        if done.changed:
+            assert faults(format, done.body) == []
+            assert not done.kept_unknown
+
+
+# --------------------------------------------------------------------------------------------------- mutants
+
+
+def _mutants(format: str, body: bytes, done: bytes) -> Iterator[tuple[str, bytes]]:
+    """Outputs that break one rule each."""
+    yield "nothing was cut", body
+    whole = json.loads(done)
+    key = {"openai_responses": "input", "gemini": "contents"}.get(format, "messages")
+    items = whole[key]
+
+    def told(changed: list[Any]) -> bytes:
+        return json.dumps({**whole, key: changed}, ensure_ascii=False, separators=(",", ":")).encode()
+
+    first = next(number for number, item in enumerate(items) if "Look here" in json.dumps(item))
+    yield "a message left", told(items[:first] + items[first + 1 :])
+    yield "two messages changed places", told([items[1], items[0], *items[2:]])
+    yield "a message twice", told([*items[: first + 1], items[first], *items[first + 1 :]])
+    yield "words changed", done.replace(b"Look here", b"Look there", 1)
+    yield "words in the agent's mouth", done.replace(b"I look because", b"I know, and look because", 1)
+    yield "a wrong figure in the notice", done.replace(b" calls,", b" calls and one,", 1)
+    yield "the notice is missing", cut(body, notice=False).body
+    yield "the model changed", done.replace(b"some-model", b"other-model", 1)
+    yield "a member of the checkpoint changed", done.replace(b"all is well", b"all is swell", 1)
+
+
+def _small(format: str) -> bytes:
+    """A history in which each mutant has something to break."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Look here."}]
+    for number in range(2):
+        call = {"type": "tool_use", "id": f"c{number}", "name": "Bash", "input": {"command": f"ls {number}"}}
+        said = {"type": "text", "text": f"I look because of {number}."}
+        result = {"type": "tool_result", "tool_use_id": f"c{number}", "content": f"{number} files"}
+        messages += [{"role": "assistant", "content": [said, call]}, {"role": "user", "content": [result]}]
+    document = {"done": "all is well", "open": "nothing", "went_wrong": "nothing"}
+    call = {"type": "tool_use", "id": "h1", "name": "mcp__cutline__micro_handoff", "input": document}
+    stored = {"type": "tool_result", "tool_use_id": "h1", "content": "Checkpoint stored."}
+    messages += [
+        {"role": "assistant", "content": [{"type": "text", "text": "Checkpoint."}, call]},
+        {"role": "user", "content": [stored]},
+        {"role": "user", "content": "Go on."},
+    ]
+    body = abroad.FORMATS[format](abroad.History(messages, {}, abroad.Style()), 5)
+    body["model" if format != "converse" else "modelId"] = "some-model"
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_proof_rejects_what_breaks_a_rule(format: str) -> None:
+    body = _small(format)
+    done = cut(body)
+    assert done.changed and not verify(body, done.body).unchanged
+    tried = 0
+    for what, mutant in _mutants(format, body, done.body):
+        if mutant == done.body:
+            continue  # this format has nothing of the kind
+        tried += 1
+        with pytest.raises(CutError):
+            verify(body, mutant)
+            pytest.fail(f"not rejected: {what}")
+    assert tried >= 9
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({"input": [{"type": "item_reference", "id": "x"}], "model": "gpt-5.2"}, "held by the server"),
+        ({"input": [{"role": "user", "content": "x"}], "previous_response_id": "r"}, "held by the server"),
+        ({"input": "just words"}, "left as it is"),
+        ({"messages": [{"role": "tool", "tool_call_id": "a", "content": [{"toolUse": {}}]}]}, "several wire formats"),
+        ({"contents": [{"role": "wizard", "parts": [{"text": "x"}]}]}, "unknown role"),
+    ],
+)
+def test_what_can_t_be_cut_says_why(body: dict[str, Any], says: str) -> None:
+    raw = json.dumps(body).encode()
+    done = cut(raw, at="end")
+    assert done.body is raw and says in done.reason
+    assert verify(raw, raw, at="end").unchanged
