@@ -114,6 +114,9 @@ def test_a_strict_server_never_hears_two_assistants_in_a_row(data: Any) -> None:
     body = data.draw(abroad.bodies("openai_chat"))
     done = cut(body, profile="strict")
     verify(body, done.body, profile="strict")
+    roles = [message["role"] for message in json.loads(body)["messages"]]
+    if "system" in roles[1:] or "developer" in roles[1:]:
+        return  # nothing is folded across the harness's words
     if done.changed and not faults("openai_chat", body, strict=True):
         assert faults("openai_chat", done.body, strict=True) == []
 

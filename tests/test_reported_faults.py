@@ -1,15 +1,16 @@
-"""Inputs that broke other tools, with the outcome that is right (../shared/bugs), in Anthropic's format.
+"""Inputs that broke other tools, with the outcome that is right (../shared/bugs).
 
 Each case is read as its `.expect.md` words it; "the tail" is everything from the checkpoint's message on.
 """
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import cutline
-from cutline import cut
+from cutline import cut, verify
 
 BUGS = Path(__file__).resolve().parents[2] / "shared" / "bugs"
 pytestmark = pytest.mark.skipif(not BUGS.is_dir(), reason="../shared/bugs is not on this machine")
@@ -171,12 +172,129 @@ def test_11_nothing_that_is_kept_is_spelled_anew():
     json.loads(body)
 
 
-@pytest.mark.parametrize("number", ("12", "14", "16", "17", "19", "20", "23", "25", "26", "27"))
-def test_other_formats_come_back_untouched_with_the_reason(number: str):
+# ------------------------------------------------------------------------------------------- other formats
+
+
+def cut_both_ways(number: str) -> tuple[list[Any], list[Any]]:
+    """The history that is left, and the one that came; with and without the notice, proven."""
     body = case(number)
-    result = cut(body)
-    assert result.body is body and not result.changed
-    assert "left as it is" in result.reason
+    left: list[list[Any]] = []
+    for notice in (True, False):
+        done = cut(body, notice=notice)
+        assert done.changed and not verify(body, done.body, notice=notice).unchanged
+        left.append(history(done.body))
+    assert len(left[0]) == len(left[1])
+    return left[1], history(body)
+
+
+def history(body: bytes) -> list[Any]:
+    whole = json.loads(body)
+    return next(whole[key] for key in ("messages", "input", "contents") if key in whole)
+
+
+def test_12_a_chat_message_of_nothing_but_calls_leaves_whole():
+    left, came = cut_both_ways("12")
+    assert len(left) == 7 and left[4:] == came[-3:]
+    assert [message["role"] for message in left[:4]] == ["system", "developer", "user", "assistant"]
+    assert left[3] == {
+        "role": "assistant",
+        "content": "The rota file is empty on disk; asking git for an older copy.",
+    }
+
+
+@pytest.mark.parametrize("spelling", ["reasoning_content", "reasoning", "reasoning_details"])
+def test_14_reasoning_leaves_before_the_seam_and_stays_behind_it(spelling: str):
+    body = case("14").replace(b'"reasoning_content"', b'"%s"' % spelling.encode())
+    done = cut(body)
+    assert not verify(body, done.body).unchanged
+    for gone in (b"I should read the page.", b"31/12 = 3 pages", b"answer briefly", b"call_00_f1", b"call_00_f2"):
+        assert gone not in done.body.split(b"[cutline]")[0]
+    left = history(cut(body, notice=False).body)
+    assert left[-4:] == history(body)[-4:]
+    assert [message.get("content") for message in left[1:4]] == [
+        "Make the ferry timetable printable.",
+        "The table has 31 columns; a landscape page fits 12.\n\nThree pages then.",
+        "Make it two.",
+    ]
+
+
+def test_16_ids_that_a_server_counts_anew_each_turn_pair_within_their_turn():
+    left, came = cut_both_ways("16")
+    for gone in ("ll sorts wrong", '"pass"', '"patched"', "patched 2"):
+        assert gone not in json.dumps(left)
+    results = [number for number, message in enumerate(left) if message["role"] == "tool"]
+    assert len(results) == 3
+    for number in results:
+        ids = [call["id"] for call in left[number - 1].get("tool_calls", ())]
+        assert left[number]["tool_call_id"] in ids
+    early = next(number for number, message in enumerate(left) if "Checkpoint stored. (1)" in str(message["content"]))
+    assert left[early - 1]["content"] == "Early checkpoint."
+    seam = (
+        next(number for number, message in enumerate(came) if "Checkpoint stored. (2)" in str(message["content"])) - 1
+    )
+    assert left[seam - len(came) :] == came[seam:]
+
+
+def test_17_reasoning_leaves_with_what_it_led_to():
+    left, came = cut_both_ways("17")
+    assert len(left) == 10 and left[2:] == came[-8:]
+    assert [item["content"][0]["text"] for item in left[:2]] == [
+        "Tidy the museum label templates.",
+        "Twelve templates, three unused.",
+    ]
+
+
+def test_19_half_pairs_leave_before_the_seam_and_stay_behind_it():
+    left, came = cut_both_ways("19")
+    assert len(left) == 7 and left[-4:] == came[-4:]
+    assert not any(str(item.get("type")).startswith("custom_tool_call") for item in left)
+
+
+def test_20_every_kind_of_call_is_known_and_an_unknown_item_stays():
+    left, came = cut_both_ways("20")
+    kinds = [item["type"] for item in left]
+    assert kinds[:6] == [
+        *("message", "message", "tool_search_call", "tool_search_output"),
+        *("function_call", "function_call_output"),
+    ]
+    assert left[6:] == [came[-6], *came[-5:]][-len(left[6:]) :]
+    assert not {"web_search_call", "mcp_call", "image_generation_call"} & set(kinds)
+    body = case("20").replace(b'"image_generation_call"', b'"future_call"')
+    done = cut(body)
+    assert not verify(body, done.body).unchanged
+    assert [type_ for type_, _ in done.kept_unknown] == ["future_call"] and b"future_call" in done.body
+
+
+def test_23_a_signature_stays_on_the_part_that_it_came_with():
+    left, came = cut_both_ways("23")
+    assert left[-4:] == came[-4:]
+    assert left[1]["parts"] == [
+        {"text": "Checking the units first."},
+        {"text": "Depth is in centimetres.", "thoughtSignature": "U0lHdGV4dDE="},
+    ]
+    assert "U0lHcHJlMQ" not in json.dumps(left)
+
+
+def test_25_snake_case_is_read_and_no_empty_content_is_left():
+    left, came = cut_both_ways("25")
+    assert left == [came[0], {"role": "model", "parts": [came[3]["parts"][1]]}, *came[4:]]
+
+
+def test_26_a_cancelled_checkpoint_is_none_and_the_human_s_media_stay():
+    left, came = cut_both_ways("26")
+    assert left[0] == came[0] and left[2:] == came[4:]
+    assert left[1]["parts"] == [came[1]["parts"][0], *came[3]["parts"]]
+
+
+def test_27_roles_alternate_and_no_cache_point_is_left_alone():
+    left, came = cut_both_ways("27")
+    assert [message["role"] for message in left] == ["user", "assistant", "user", "assistant", "user"]
+    assert left[1]["content"] == [
+        {"text": "Reading the old SVG.\n\nTwo gates; the upper one is drawn twice."},
+        *came[5]["content"],
+    ]
+    assert "cachePoint" not in json.dumps(left) and left[2:] == came[6:]
+    assert json.loads(cut(case("27")).body)["toolConfig"] == json.loads(case("27"))["toolConfig"]
 
 
 QUEUED = (

@@ -21,7 +21,7 @@ from .foreign import Foreign
 from .history import HARNESS, Block, History
 from .notices import fillings, notices
 from .seam import Options, Uncut
-from .translated import apart, compare, meets
+from .translated import apart, compare, folds, meets
 
 __all__ = ["Amount", "Proof", "verify"]
 
@@ -109,7 +109,10 @@ def verify(
     foreign: Foreign | None = None
     try:
         history, foreign = _read(before)
-        expected = Expected(history, options, meets=meets(foreign, profile == "strict"), items=apart(foreign))
+        strict = profile == "strict"
+        expected = Expected(
+            history, options, meets=meets(foreign), items=apart(foreign), folds=folds(foreign) if strict else None
+        )
     except (Unreadable, Uncut) as reason:
         if after != before:
             at_ = differs(before, after)

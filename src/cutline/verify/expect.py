@@ -64,6 +64,7 @@ class Expected:
             neighbours, never in one that does not; None for Anthropic's rule.
         items: by block, the item of another format that it stands in: there words leave theirs for another only where
             nothing else of it stays.
+        folds: by block, the other members of its item, where a strict server wants the agent's neighbours folded.
         blanks: texts of white space that go.
         joined: how many texts are joined onto another.
 
@@ -72,12 +73,19 @@ class Expected:
     """
 
     def __init__(
-        self, history: History, options: Options, *, meets: bool | None = None, items: list[int] | None = None
+        self,
+        history: History,
+        options: Options,
+        *,
+        meets: bool | None = None,
+        items: list[int] | None = None,
+        folds: list[bytes] | None = None,
     ) -> None:
         self.history = history
         self.options = options
         self.meets = meets
         self.items = items
+        self.folds = folds
         self.fates = Fates(history, options)
         self.seam = self.fates.seam
         self.joined = 0
@@ -108,7 +116,7 @@ class Expected:
             if len(out.sources) > 1:
                 out.parts = [part for part in out.parts if not self._empty(part)]
         outs = [out for out in outs if not self._only_blanks(out)]
-        return self._into_turn(outs, system)
+        return self._into_turn(outs, system) if self.folds is None else self._folded(outs, self.folds)
 
     def _touched(self, message: Message) -> bool:
         return any(self.fates.of(block) is not Fate.STAYS for block in message.blocks)
@@ -236,6 +244,39 @@ class Expected:
         goal.sources = [source for out in outs[first:at] for source in out.sources] + goal.sources
         return outs[:first] + outs[at:]
 
+    def _folded(self, outs: list[Out], others: list[bytes]) -> list[Out]:
+        """The agent's neighbours as one message: all words in front of the last one's calls, behind its thoughts."""
+        done: list[Out] = []
+        for number, out in enumerate(outs):
+            last = done[-1] if done else None
+            if (
+                last is not None
+                and not (_calls(out) and self._human_is_next(outs[number + 1 :]))
+                and last.head.role == out.head.role == "assistant"
+                and last.sources[-1].index < self.seam
+                and not self._summed_up(last.sources[-1])
+                and all(part.text for part in last.parts)
+                and last.parts
+                and out.parts
+                and others[last.parts[-1].blocks[0].seq] == others[out.parts[0].blocks[0].seq]
+            ):
+                lead = next((number for number, part in enumerate(out.parts) if not part.thinks), len(out.parts))
+                out.parts[lead:lead] = last.parts
+                out.sources = [*last.sources, *out.sources]
+                done[-1] = out
+            else:
+                done.append(out)
+        return done
+
+    def _human_is_next(self, outs: list[Out]) -> bool:
+        """Whether the next message that a strict server counts is a human's: not one with calls, nor their results."""
+        for out in outs:
+            if out.head.role == "assistant" and not _calls(out):
+                return False
+            if out.head.role == "user" and any(part.blocks[0].kind not in ("result", "control") for part in out.parts):
+                return True
+        return False
+
     def _may_enter(self, out: Out, goal: Out) -> bool:
         if out.head.role != "assistant" or self._summed_up(out.head):
             return False
@@ -272,6 +313,10 @@ class Expected:
                 places = (places - {0}) or {place}
             seats.append((message, places))
         return seats
+
+
+def _calls(out: Out) -> bool:
+    return any(part.blocks[0].kind == "call" for part in out.parts)
 
 
 def _serves(out: Out) -> bool:

@@ -13,6 +13,8 @@ from .compare import Comparison, differs, show
 from .expect import Expected, Part
 from .foreign import Foreign, Home
 from .notices import Addition
+from .openai_chat import REASONING
+from .shape import also
 from .tree import Node
 
 _MERGED = {"gemini": ("model",), "converse": ("user", "assistant")}
@@ -30,9 +32,18 @@ _MAY_LEAVE = {
 _LISTS = (b"content", b"parts", b"tool_calls")
 
 
-def meets(body: Foreign | None, strict: bool) -> bool | None:
+def meets(body: Foreign | None) -> bool | None:
     """Whether words before the seam meet the message behind it (`Expected.meets`)."""
-    return None if body is None else body.name in _MERGED or (strict and body.name == "openai_chat")
+    return None if body is None else body.name in _MERGED
+
+
+def folds(body: Foreign | None) -> list[bytes] | None:
+    """By block, the other members of its message, where strict servers are known (`Expected.folds`)."""
+    if body is None or body.name != "openai_chat":
+        return None
+    but = (b"role", b"content", b"tool_calls", b"function_call", *REASONING)
+    told = [also(body, item, but) for item in body.history.elements]
+    return [told[home.item] for home in body.homes]
 
 
 def apart(body: Foreign | None) -> list[int] | None:
@@ -96,6 +107,7 @@ class _Bytes:
 
     def __init__(self, old: Foreign, new: Foreign, flat: Flat, strict: Sequence[str]) -> None:
         self.old, self.new, self.flat = old, new, flat
+        self.strict = bool(strict) and old.name == "openai_chat"
         self.merged = (*_MERGED.get(old.name, ()), *strict)
 
     def run(self) -> None:
@@ -218,5 +230,5 @@ class _Bytes:
         if not index or self._role(item) not in self.merged:
             return
         before = self.new.history.elements[index - 1]
-        if self._role(before) == self._role(item) and first != last + 1:
+        if not self.strict and self._role(before) == self._role(item) and first != last + 1:
             raise CutError(5, f"after item {index}", f"two neighbours of the role {self._role(item)!r}")

@@ -181,6 +181,16 @@ def _thinks(native: Native, span: tuple[int, int]) -> bool:
     return spans.find(native.view, span[0], "reasoningContent") is not None
 
 
+def alike(native: Native, one: Item, other: Item) -> bool:
+    """No server of this format is stricter than the format."""
+    return False
+
+
+def heard(native: Native, items: Sequence[Item]) -> list[bool]:
+    """Nothing is folded here."""
+    return [False] * len(items)
+
+
 def merge(native: Native, items: Sequence[Item], literals: Sequence[bytes]) -> bytes:
     """Messages of one role as one: their blocks in order, behind the last one's leading reasoning."""
     return merged(literals, "content", "reasoningContent")

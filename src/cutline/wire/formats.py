@@ -47,6 +47,12 @@ class Format(Protocol):
     def edits(self, native: Native, item: Item, inside: Inside, added: Mapping[Place, Sequence[Added]]) -> list[Edit]:
         """What changes in an item of which something left, or to which something was joined or added."""
 
+    def alike(self, native: Native, one: Item, other: Item) -> bool:
+        """Whether two neighbours may be folded into one for a strict server, and nothing of the first would be lost."""
+
+    def heard(self, native: Native, items: Sequence[Item]) -> list[bool]:
+        """For each item, whether folding words into it would leave two of a human's messages in a row."""
+
     def merge(self, native: Native, items: Sequence[Item], literals: Sequence[bytes]) -> bytes:
         """One item out of neighbours of one role, each given as the literal that it would be alone."""
 

@@ -197,6 +197,16 @@ def _answered(native: Native, at: int, given: Sequence[Added], place: Place) -> 
     return [Edit(at, at, comma + b'"cutline_notice":"%s"' % text, kind, place)]
 
 
+def alike(native: Native, one: Item, other: Item) -> bool:
+    """No server of this format is stricter than the format."""
+    return False
+
+
+def heard(native: Native, items: Sequence[Item]) -> list[bool]:
+    """Nothing is folded here."""
+    return [False] * len(items)
+
+
 def merge(native: Native, items: Sequence[Item], literals: Sequence[bytes]) -> bytes:
     """Contents of the model as one: their parts in order, behind the last one's leading thoughts."""
     return merged(literals, "parts", "thought")

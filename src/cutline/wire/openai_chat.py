@@ -281,6 +281,33 @@ def edits(native: Native, item: Item, inside: Inside, added: Mapping[Place, Sequ
     return without(members, gone, found)
 
 
+def alike(native: Native, one: Item, other: Item) -> bool:
+    """Whether two messages have the same other members, and the first keeps no reasoning and no call."""
+    if any(piece.places[0].member not in ("content", "refusal") for piece in one.pieces):
+        return False
+    but = ("role", "content", "tool_calls", "function_call", *THOUGHTS)
+    starts = [native.items[item.number][0] for item in (one, other)]
+    first, second = (absent(native.body, native.view, start, but) for start in starts)
+    return first == second
+
+
+def heard(native: Native, items: Sequence[Item]) -> list[bool]:
+    """For each message that keeps a call, whether a human speaks next: strict servers don't count such a message.
+
+    Words before it have to stay a message of their own then, or two of the human's would be neighbours to them.
+    """
+    found: list[bool] = []
+    human = False
+    for item in reversed(items):
+        calls = any(piece.places[0].member in ("tool_calls", "function_call") for piece in item.pieces)
+        found.append(human and calls)
+        if native.roles[item.number] == "user":
+            human = True
+        elif native.roles[item.number] == "assistant" and not calls:
+            human = False
+    return found[::-1]
+
+
 def merge(native: Native, items: Sequence[Item], literals: Sequence[bytes]) -> bytes:
     """Assistant messages as one, for servers that want roles to alternate: the last one's members, all words in front.
 

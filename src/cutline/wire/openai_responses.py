@@ -119,6 +119,7 @@ class _Reading:
             self.out.add("user", neutral.control(raw), place)
         else:
             self.out.add("assistant", neutral.unknown(type_, raw), place)
+            self.out.part()  # who knows who made it
 
     def message(self, number: int, start: int, members: dict[str, Member], raw: bytes) -> None:
         """A message: the agent's words, a person's, or the harness's."""
@@ -236,6 +237,16 @@ def _is_models(native: Native, members: dict[str, Member]) -> bool:
     values = {key: native.body[members[key].start : members[key].end] for key in ("type", "role") if key in members}
     type_ = values.get("type", b'"message"').decode().strip('"')
     return values.get("role") == b'"assistant"' or (type_ in _CALLS and "call_id" in members)
+
+
+def alike(native: Native, one: Item, other: Item) -> bool:
+    """No server of this format is stricter than the format."""
+    return False
+
+
+def heard(native: Native, items: Sequence[Item]) -> list[bool]:
+    """Nothing is folded here."""
+    return [False] * len(items)
 
 
 def merge(native: Native, items: Sequence[Item], literals: Sequence[bytes]) -> bytes:
