@@ -1,7 +1,7 @@
-"""The tools that an agent is given: micro_handoff, recall and say, on the official MCP package over stdio.
+"""The tools that an agent is given: micro_handoff, recall and say, and what each call is answered.
 
 Law: what is answered is decided in checkpoint, risks and recall; here it is only asked for and passed on. Tool
-output is data: nothing of a recalled result is interpreted. Nothing is printed to standard output but MCP.
+output is data: nothing of a recalled result is interpreted. How calls arrive is no matter of this module.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import checkpoint, events, mandate, notice, project, recall, record, risks
-from .blocks import Event, Said, address
+from . import checkpoint, events, notice, project, recall, record, risks
+from .blocks import Event, Said, ToolCall, address
 from .checkpoint import Document, Stamp
 from .errors import CutlineError, InputError, Unreadable
 from .recall import ADDRESS, Recalled, SessionFiles, Source
-from .sessions.claude_code import open_session, sessions
+from .sessions.clients import Found, open_found, sessions
 from .specifics import value_of
 from .wire import anthropic as wire
 
@@ -27,7 +27,8 @@ PAGE = 400_000
 """Characters of a result that come back at once; the client is told to take 500,000 (docs/claude-code.md)."""
 _LISTED = 20
 _GIVEN = 50_000  # characters of a call's arguments that are shown beside its result
-_TRIES, _PAUSE_S, _LATEST = 20, 0.05, 5  # how long the record is waited for, and in how many sessions one looks
+_TRIES, _PAUSE_S, _LATEST = 20, 0.05, 5  # how long a call is waited for, and in how many sessions one looks
+_TAIL = 1 << 20  # bytes of a session file's end in which a call that was just made stands
 _PREFIX = "mcp__cutline__"
 
 
@@ -46,39 +47,55 @@ class Reply:
     error: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A session up to the checkpoint call that is being answered.
+
+    Attributes:
+        session: the client's id of it.
+        events: words and calls up to and with the message that makes the call, without the call itself.
+        address: the call's; "" where the history does not hold it yet.
+    """
+
+    session: str
+    events: list[Event]
+    address: str
+
+
 @dataclass(slots=True)
 class Tools:
-    """The three tools for one client.
+    """The three tools for the clients of one directory; threads may share them.
 
     Attributes:
         directory: the working directory.
         scope: the project that recall is scoped to.
         record: the durable record; None where recording is off.
-        session: the client's id of its session; "" where it names none. The environment keeps the first one after a
-            /clear, so the record's is taken where it knows the call.
-        handed_back: risks were handed back since the last stored checkpoint: the next one is stored.
+        session: the client's id of its session, where a call does not say another; "" where nothing names one. The
+            environment keeps the first one after a /clear, so the session that holds the call is taken instead.
+        handed_back: sessions whose risks were handed back since their last stored checkpoint: the next one is stored.
     """
 
     directory: Path
     scope: str
     record: record.Record | None
     session: str
-    handed_back: bool = field(default=False)
+    handed_back: set[str] = field(default_factory=set)
 
-    def call(self, name: str, arguments: Mapping[str, Any], call_id: str) -> Reply:
+    def call(self, name: str, arguments: Mapping[str, Any], call_id: str, session: str = "") -> Reply:
         """Answer a call.
 
         Args:
             name: the tool's name, without a client's prefix.
             arguments: its arguments.
             call_id: the provider's id of the call; "" where the client did not pass it on.
+            session: the client's id of the session that makes it; "" where it did not pass it on.
         """
         if name == "say":
             return _say(arguments)
         if name == "recall":
             return self._recall(arguments)
         if name == "micro_handoff":
-            return self._checkpoint(arguments, call_id)
+            return self._checkpoint(arguments, call_id, session or self.session)
         return Reply((f"no tool {name}; there are micro_handoff, recall and say",), error=True)
 
     # ------------------------------------------------------------------------------------------ recall
@@ -114,55 +131,54 @@ class Tools:
 
     # -------------------------------------------------------------------------------------- checkpoint
 
-    def _checkpoint(self, arguments: Mapping[str, Any], call_id: str) -> Reply:
+    def _checkpoint(self, arguments: Mapping[str, Any], call_id: str, session: str) -> Reply:
         document = checkpoint.read(arguments)
         if isinstance(document, str):
             return Reply((document,), error=True)
-        found = self._risks(document, call_id)
-        if found and not self.handed_back:
-            self.handed_back = True
+        told = self._history(call_id, session)
+        found = _risks(document, told.events) if told else None
+        session = told.session if told else session
+        if found and session not in self.handed_back:
+            self.handed_back.add(session)
             return Reply((checkpoint.at_risk(found.lines),), error=True)
-        self.handed_back = False
+        self.handed_back.discard(session)
         stamp = project.stamp(self.directory)
         unproven = found.unproven if found else ()
         said = checkpoint.reply(document, stamp, unproven)
+        text = json.dumps(arguments, ensure_ascii=False)
+        where = told.address if told else ""
+        if call_id and not where:
+            where = address(call_id, _PREFIX + "micro_handoff", text.encode("utf-8", "surrogatepass"))
         try:
-            self._store(arguments, call_id, stamp, unproven)
+            self._store(session, where, text, stamp, unproven)
         except InputError as error:
             # It is a checkpoint all the same: the document stands in the history, where the cut keeps it.
             said += f"\nThe document is not in the record: {error}"
         return Reply((said,))
 
-    def _risks(self, document: Document, call_id: str) -> risks.Risks | None:
-        """What is at risk with this document; None where nothing is, or the history is not to be had."""
-        whole = self._history(call_id)
-        if whole is None:
-            return None
-        begin = max(
-            (n + 1 for n, event in enumerate(whole) if not isinstance(event, Said) and wire.is_stored(event)),
-            default=0,
-        )
-        found = risks.find(whole[begin:], whole, document)
-        return found if found.lines else None
+    def _store(self, session: str, where: str, text: str, stamp: Stamp, unproven: Sequence[str]) -> None:
+        if self.record is None:
+            return
+        told, flags = json.dumps(stamp.as_json()), json.dumps({"unproven": list(unproven)})
+        self.record.put_document(record.Document(session, self.scope, stamp.at, where, text, told, flags))
 
-    def _history(self, call_id: str) -> list[Event] | None:
-        """Words and calls of this session up to and with the message that makes the call, without the call itself."""
+    def _history(self, call_id: str, session: str) -> _Told | None:
+        """The session that makes a call; None where it is not to be had."""
         if self.record is not None and call_id:
             with contextlib.suppress(InputError):  # the client's own file will do
                 told = self._recorded(call_id)
                 if told is not None:
                     return told
-        for file in sessions(self.directory):
-            if file.id == self.session:
-                try:
-                    told = events.events(wire.read(open_session(file.path).history.body))
-                except CutlineError:
-                    return None
-                return _before(told)
-        return None
+        found = self._filed(call_id, session)
+        if found is None:
+            return None
+        try:
+            return _before(found.file.id, events.events(wire.read(open_found(found).history.body)))
+        except CutlineError:
+            return None
 
-    def _recorded(self, call_id: str) -> list[Event] | None:
-        """The same from the record; the proxy writes it while the client already calls, so it is waited for."""
+    def _recorded(self, call_id: str) -> _Told | None:
+        """It out of the record; the proxy writes it while the client already calls, so it is waited for."""
         assert self.record is not None
         for _ in range(_TRIES):
             # By the call, not by the session: the client goes on under another id after a /clear.
@@ -170,21 +186,34 @@ class Tools:
             for row in latest[:_LATEST]:
                 held = self.record.history(row.session, row.agent)
                 if held is not None and call_id.encode() in held.answer:
-                    self.session = row.session
                     try:
-                        return _before(events.events(wire.read(_with_answer(held.body, held.answer))))
+                        return _before(row.session, events.events(wire.read(_with_answer(held.body, held.answer))))
                     except Unreadable:
                         return None
             time.sleep(_PAUSE_S)
         return None
 
-    def _store(self, arguments: Mapping[str, Any], call_id: str, stamp: Stamp, unproven: Sequence[str]) -> None:
-        if self.record is None:
-            return
-        text = json.dumps(arguments, ensure_ascii=False)
-        where = address(call_id, _PREFIX + "micro_handoff", text.encode("utf-8", "surrogatepass")) if call_id else ""
-        told, flags = json.dumps(stamp.as_json()), json.dumps({"unproven": list(unproven)})
-        self.record.put_document(record.Document(self.session, self.scope, stamp.at, where, text, told, flags))
+    def _filed(self, call_id: str, session: str) -> Found | None:
+        """Its file: the one that holds the call, else the one of that id. The client writes it behind the call."""
+        named = None
+        for _ in range(_TRIES if call_id else 1):
+            latest = sessions(self.directory)
+            named = next((found for found in latest if found.file.id == session), None)
+            held = [found for found in latest[:_LATEST] if call_id and _ends_with(found.file.path, call_id)]
+            if held or not latest:
+                return held[0] if held else None
+            time.sleep(_PAUSE_S if call_id else 0)
+        return named
+
+
+def _risks(document: Document, whole: list[Event]) -> risks.Risks | None:
+    """What is at risk with this document; None where nothing is."""
+    begin = max(
+        (n + 1 for n, event in enumerate(whole) if not isinstance(event, Said) and wire.is_stored(event)),
+        default=0,
+    )
+    found = risks.find(whole[begin:], whole, document)
+    return found if found.lines else None
 
 
 def _say(arguments: Mapping[str, Any]) -> Reply:
@@ -239,61 +268,24 @@ def _with_answer(body: bytes, answer: bytes) -> bytes:
     return body[:end] + b',{"role":"assistant","content":' + answer + b"}" + body[end:]
 
 
-def _before(told: list[Event]) -> list[Event]:
-    """Events up to the checkpoint call in flight: the last one, which has no result yet."""
+def _before(session: str, told: list[Event]) -> _Told:
+    """A session up to the checkpoint call in flight: the last one, which has no result yet."""
+    last = max((event.batch for event in told if isinstance(event, ToolCall)), default=0)
     for number in range(len(told) - 1, -1, -1):
         event = told[number]
-        if not isinstance(event, Said) and wire.names_checkpoint(event.name) and event.result is None:
-            return told[:number] + [one for one in told[number + 1 :] if isinstance(one, Said)]
-    return told
+        if not isinstance(event, ToolCall) or event.batch != last:
+            continue  # one that was interrupted long ago is not in flight
+        if wire.names_checkpoint(event.name) and event.result is None:
+            beside = [one for one in told[number + 1 :] if isinstance(one, Said)]
+            return _Told(session, [*told[:number], *beside], event.address)
+    return _Told(session, told, "")
 
 
-# ---------------------------------------------------------------------------------------------- the server
-
-
-def serve(tools: Tools) -> None:
-    """Serve over standard input and output until the client closes them."""
-    import anyio
-    from mcp import types
-    from mcp.server.lowlevel import Server
-    from mcp.server.stdio import stdio_server
-
-    async def on_list(_: Any, __: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[types.Tool.model_validate(_listed(tool)) for tool in mandate.TOOLS])
-
-    async def on_call(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        meta = params.meta if isinstance(params.meta, dict) else {}
-        call_id = str(meta.get("claudecode/toolUseId") or "")
-        reply = await anyio.to_thread.run_sync(_answer, tools, params.name, params.arguments or {}, call_id)
-        content: list[Any] = [types.TextContent(type="text", text=text) for text in reply.texts]
-        content += [types.ImageContent(type="image", data=data, mime_type=kind) for kind, data in reply.images]
-        return types.CallToolResult(content=content, is_error=reply.error)
-
-    async def run() -> None:
-        server: Any = Server("cutline", version=str(mandate.VERSION), on_list_tools=on_list, on_call_tool=on_call)
-        async with stdio_server() as (incoming, outgoing):
-            await server.run(incoming, outgoing, server.create_initialization_options())
-
-    anyio.run(run)
-
-
-def _answer(tools: Tools, name: str, arguments: Mapping[str, Any], call_id: str) -> Reply:
-    """A tool's answer; a fault of ours is told in one line and never ends the server."""
+def _ends_with(path: Path, call_id: str) -> bool:
+    """Whether a session file's end holds a call's id."""
     try:
-        return tools.call(name, arguments, call_id)
-    except InputError as error:
-        return Reply((f"cutline: {error}",), error=True)
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        return Reply((f"cutline: {where}{(error.strerror or str(error)).lower()}",), error=True)
-
-
-def _listed(tool: Mapping[str, Any]) -> dict[str, Any]:
-    """A tool as it is listed, with what the client is asked for (docs/claude-code.md).
-
-    None of the three changes anything of the project's, and a client in its plan mode runs no tool that might.
-    """
-    held = {**tool, "annotations": {"readOnlyHint": True}}
-    if held["name"] == "recall":
-        held["_meta"] = {"anthropic/maxResultSizeChars": 500_000}
-    return held
+        with path.open("rb") as handle:
+            handle.seek(max(0, path.stat().st_size - _TAIL))
+            return call_id.encode() in handle.read()
+    except OSError:
+        return False

@@ -28,7 +28,7 @@ _COMMANDS = {
     "status": "What the sessions that run through Cutline send now.",
     "record": "The durable record: what it holds, check it, export, import, delete.",
     "mandate": "The words that the agent is given.",
-    "mcp": "The tools for a client, over standard input and output.",
+    "mcp": "The tools, documents and prompt for a client, over MCP.",
     "proxy": "The proxy alone, for programs pointed at it by hand.",
 }
 _HIDDEN = ("hook",)

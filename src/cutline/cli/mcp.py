@@ -1,30 +1,60 @@
-"""`cutline mcp`: the three tools over standard input and output, for a client to start.
+"""`cutline mcp`: the three tools, the project's documents and the prompt for a checkpoint, for a client to ask.
 
-Law: standard output is MCP's alone. Where and what to record comes from the run that started it, by environment.
+Law: standard output is MCP's alone, or the address under `--http`. Where and what to record comes from the run that
+started it, by environment; started by hand it takes the user's record where there is one, and begins none.
 """
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-
-@click.command("mcp")
-def command() -> None:
-    """Serve micro_handoff, recall and say to a client (MCP over standard input and output)."""
-    from .. import project
-    from ..errors import InputError
-    from ..mcp import Tools, serve
+if TYPE_CHECKING:
     from ..record import Record
 
+
+@click.command("mcp")
+@click.option("--http", is_flag=True, help="Serve over HTTP on loopback until interrupted, and print the address.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Listen on this port of 127.0.0.1, under --http.")
+def command(http: bool, port: int | None) -> None:
+    """Serve micro_handoff, recall and say to a client (MCP over standard input and output)."""
+    import secrets
+
+    from .. import mcp_serving, project
+    from ..errors import InputError
+    from ..mcp import Tools
+    from ..resources import Resources
+
+    if port is not None and not http:
+        raise InputError("--port goes with --http; without it there is no port, only standard input and output")
     here = Path(os.environ.get("CLAUDE_PROJECT_DIR") or Path.cwd())
+    scope, held = project.project(here), _record()
+    tools = Tools(here, scope, held, os.environ.get("CLAUDE_CODE_SESSION_ID", ""))
+    resources = Resources(here, scope, held)
+    if http:
+        mcp_serving.over_http(tools, resources, secrets.token_urlsafe(24), port or 0, _serving)
+    else:
+        mcp_serving.over_stdio(tools, resources)
+
+
+def _record() -> Record | None:
+    from ..errors import InputError
+    from ..record import Record, default_path
+
     path = os.environ.get("CUTLINE_RECORD")
+    if path is None and default_path().exists():
+        path = str(default_path())
     try:
-        held = Record(path) if path else None
+        return Record(path) if path else None
     except InputError as error:
         # Without a record the tools still serve: recall reads the client's session files.
         click.echo(f"cutline: {error}", err=True)
-        held = None
-    serve(Tools(here, project.project(here), held, os.environ.get("CLAUDE_CODE_SESSION_ID", "")))
+        return None
+
+
+def _serving(address: str) -> None:
+    click.echo(address)
+    click.echo("cutline: give this address to a client as an MCP server over HTTP; ^C ends it", err=True)

@@ -109,9 +109,9 @@ def admit(target: str, headers: Iterable[tuple[str, str]], token: str) -> str | 
     if len(hosts) != 1 or not _HOSTS.match(hosts[0].strip()):
         return Refusal(403, "permission_error", "the Host header names another host; use the printed loopback address")
     if any(name == "origin" for name, _ in given):
-        return Refusal(403, "permission_error", "pages in a browser may not use this proxy")
+        return Refusal(403, "permission_error", "pages in a browser may not use this address")
     if any(name == "upgrade" for name, _ in given):
-        return Refusal(400, "invalid_request_error", "this proxy does not switch to another protocol")
+        return Refusal(400, "invalid_request_error", "this address does not switch to another protocol")
     path, _, query = target.partition("?")
     if not path.startswith("/"):
         return Refusal(400, "invalid_request_error", "the request target has to be a path")
