@@ -176,6 +176,33 @@ class TestRisks:
         )
         assert risks.find([ran(self.CRAFT, "128 sites"), saved], [], document(done="128 sites")).craft == ()
 
+    def test_one_that_stands_in_the_agents_words_is_not(self):
+        told = [ran(self.CRAFT, "128 sites"), Said(f"The audit, 128 sites:\n```\n{self.CRAFT}\n```", Author.AGENT)]
+        assert risks.find(told, told, document()).craft == ()
+
+    def test_a_commit_with_a_long_message_is_no_craft(self):
+        message = "git add -A && git commit -m 'Mend the reader; it lost rows | see #12; and so on; " + "x" * 200 + "'"
+        assert risks.find([ran(message, "done")], [], document()).craft == ()
+
+    def test_claims_that_cant_both_stand_come_with_where_they_were_said(self):
+        told = [self.RAN, Said("12 of 40 requests fail.", Author.AGENT)]
+        found = risks.find(told, told, document(done="14 of 40 requests fail."))
+        assert found.both_ways == (
+            f"said both ways: “12 of 40 requests fail” (after {'ab' * 8}), and “14 of 40 requests fail” (in a document)",
+        )
+        assert found.both_ways[0] in found.lines and found.both_ways == found.standing
+
+    def test_saying_which_one_holds_settles_it(self):
+        told = [self.RAN, Said("12 of 40 requests fail.", Author.AGENT)]
+        told.append(Said("I misread the log: of the requests 14 fail, not 12.", Author.AGENT))
+        assert risks.find(told, told, document(done="14 of 40 requests fail.")).both_ways == ()
+
+    def test_a_pair_of_an_earlier_stretch_was_handed_back_then(self):
+        told = [Said("12 of 40 requests fail.", Author.AGENT), Said("14 of 40 requests fail.", Author.AGENT)]
+        assert len(risks.find(told, told, document()).both_ways) == 1
+        later = [Said("Next.", Author.AGENT)]
+        assert risks.find(later, told + later, document()).both_ways == ()
+
     def test_a_short_result_with_specifics_that_nothing_carries_is_a_hole(self):
         silent = ran("git log -1 --format=%h", "a1b2c3d fix retry_policy.go:213")
         found = risks.find([silent], [silent], document())
@@ -190,6 +217,98 @@ class TestRisks:
             Said("81 passed, 2 failed in 3.21s.", Author.AGENT),
         ]
         assert risks.find(told, told, document()).lines == ()
+
+
+def numbered(*runs: tuple[str, str]) -> list[ToolCall]:
+    return [ran(command, answer, address=f"{number:016x}") for number, (command, answer) in enumerate(runs)]
+
+
+class TestCraftReachedByTrying:
+    """Versions of one command, one of which failed and a later one worked: the last one that did is shown."""
+
+    SYNTAX = "awk: cmd. line:1: syntax error at or near }"
+    TRIES = (
+        ("awk -F, '{ sum[$2] += $4 } END { for (k in sum) print k sum[k] ' till.csv", SYNTAX),
+        ("awk -F, '{ sum[$2] += $4 } END { for (k in sum) print k sum[k] }' till.csv", "cafe19.5"),
+        ("awk -F, '{ sum[$2] += $4 } END { for (k in sum) print k, sum[k] }' till.csv | head -5", "cafe 19.5\nbar 7"),
+    )
+
+    def craft(self, calls: list[ToolCall], **more: object) -> tuple[str, ...]:
+        return risks.find(calls, calls, document(**more)).craft
+
+    def test_is_found_and_the_last_working_version_shown(self):
+        (line,) = self.craft(numbered(*self.TRIES))
+        assert line == f"a command that is reached in 3 tries and saved in no file ({2:016x}): {self.TRIES[2][0]}"
+
+    def test_with_other_calls_between_and_a_failing_end(self):
+        calls = numbered(self.TRIES[0], ("ls", "till.csv"), *self.TRIES[1:], self.TRIES[0])
+        (line,) = self.craft(calls)
+        assert self.TRIES[2][0] in line
+
+    def test_comes_before_a_command_that_is_only_long(self):
+        found = self.craft([ran(TestRisks.CRAFT, "128 sites"), *numbered(*self.TRIES)])
+        assert ["reached in" in line for line in found] == [True, False]
+
+    @pytest.mark.parametrize(
+        "saved",
+        [
+            ("Write", {"file_path": "sum.sh", "content": f"#!/bin/sh\n{TRIES[2][0]}\n"}),
+            (
+                "Write",
+                {"file_path": "sum.sh", "content": TRIES[2][0].replace("till.csv", '"$1"').replace("; ", ";\n  ")},
+            ),
+            ("Bash", {"command": f"cat > sum.sh <<'EOF'\n{TRIES[2][0]}\nEOF"}),
+        ],
+        ids=["as it is", "with a parameter", "by a command"],
+    )
+    def test_that_was_saved_is_none(self, saved: tuple[str, dict[str, str]]):
+        kept = ToolCall(saved[0], json.dumps(saved[1]).encode(), "ok", False, 9, "9" * 16)
+        assert self.craft([*numbered(*self.TRIES), kept]) == ()
+
+    def test_that_stands_in_the_document_is_none(self):
+        fact = {"claim": "cafe 19.5", "basis": "measured", "evidence": self.TRIES[2][0]}
+        assert self.craft(numbered(*self.TRIES), facts=[fact]) == ()
+
+    @pytest.mark.parametrize(
+        "runs",
+        [
+            TRIES[1:],
+            (TRIES[0], TRIES[0], TRIES[0]),
+            (TRIES[0], TRIES[2], TRIES[2]),
+            tuple((command, "cafe 19.5") for command, _ in TRIES),
+            [
+                (f"python -m pytest -q tests/test_till.py -k '{name}' --maxfail=1 -p no:cacheprovider", answer)
+                for name, answer in (
+                    ("close", "exit code: 1"),
+                    ("open", "exit code: 1"),
+                    ("tax and not net", "2 passed"),
+                )
+            ],
+            [
+                (f"grep -rn '{name}' src/till/close.py src/till/open.py src/till/tax.py", answer)
+                for name, answer in (("round_div", "a:1"), ("half_cent", ""), ("discounted", "b:2"))
+            ],
+            [
+                (f"{name} till.csv", answer)
+                for name, answer in (("wc -c", ""), ("wc -x", "invalid option"), ("wc -l", "9"))
+            ],
+        ],
+        ids=["two", "none worked", "two versions", "none failed", "tests", "three searches", "short"],
+    )
+    def test_is_not_seen_in(self, runs: list[tuple[str, str]]):
+        assert self.craft(numbered(*runs)) == ()
+
+    def test_is_not_seen_where_a_file_was_edited_between(self):
+        edit = ToolCall("Edit", b'{"file_path":"a","old_string":"b","new_string":"c"}', "ok", False, 9, "9" * 16)
+        one, two, three = numbered(*self.TRIES)
+        assert self.craft([one, edit, two, edit, three]) == ()
+
+    @pytest.mark.parametrize(
+        "command", [" | head" * 1_000 + "|", "ls a;" * 1_500 + "|", "cat x " * 1_300, "\ud83d" * 100]
+    )
+    def test_no_command_is_too_odd(self, command: str):
+        found = self.craft(numbered((command, "exit code 1"), (command + "x", ""), (command + "y", "z")))
+        assert all(len(line) < 500 for line in found)
 
 
 class TestTheMandate:

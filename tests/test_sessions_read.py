@@ -13,8 +13,8 @@ from conftest import SHARED, claude_code_files
 from cutline.blocks import Kind
 from cutline.errors import InputError
 from cutline.sessions.claude_code import Session, folder_name, open_session, read, sessions, subagents
-from cutline.sessions.clients import resolve
 from cutline.sessions.claude_code.history import History, history
+from cutline.sessions.clients import resolve
 from cutline.wire import anthropic as wire
 
 needs_data = pytest.mark.skipif(not claude_code_files(), reason="../shared is not on this machine")

@@ -96,10 +96,8 @@ class Cut:
         found = removed(self.plan) if self.plan else []
         if self.native is None:
             return tuple(found)
-        return tuple(
-            replace(one, size=self.native.size(one.place), place=self.native.place(self.native.at(one.place)))
-            for one in found
-        )
+        at, size, shown = self.native.at, self.native.size, self.native.shown()
+        return tuple(replace(one, size=size(one.place), place=shown[at(one.place)]) for one in found)
 
     @property
     def kept_unknown(self) -> tuple[tuple[str, Place], ...]:
@@ -110,7 +108,8 @@ class Cut:
         found = [(messages[n].blocks[i].type, Place(n, i)) for n, i in self.plan.unknown]
         if self.native is None:
             return tuple(found)
-        return tuple((type_.removeprefix(UNKNOWN), self.native.place(self.native.at(place))) for type_, place in found)
+        at, shown = self.native.at, self.native.shown()
+        return tuple((type_.removeprefix(UNKNOWN), shown[at(place)]) for type_, place in found)
 
 
 def cut(
@@ -193,14 +192,13 @@ def _cut_native(body: bytes, options: Options, doubt: Unreadable, *, strict: boo
         return Cut(body, False, str(error))
     except RecursionError:
         return Cut(body, False, "the body was left as it is: nested too deeply to be read safely")
+    shown = found.shown()
     return Cut(
         done.body,
         done.body != body,
         "",
         done.plan.seam,
-        tuple(
-            Notice(start, end, found.place(at), "fill" if fills else "notice") for start, end, at, fills in done.added
-        ),
+        tuple(Notice(start, end, shown[at], "fill" if fills else "notice") for start, end, at, fills in done.added),
         done.joined,
         (),
         done.plan,

@@ -143,7 +143,7 @@ class Tools:
             return Reply((checkpoint.at_risk(found.lines),), error=True)
         self.handed_back.discard(session)
         stamp = project.stamp(self.directory)
-        unproven = found.unproven if found else ()
+        unproven = found.standing if found else ()
         said = checkpoint.reply(document, stamp, unproven)
         text = json.dumps(arguments, ensure_ascii=False)
         where = told.address if told else ""

@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from . import spans
-from .blocks import Author, Block, Kind
+from .blocks import Author, Block, Kind, Place
 from .plan import words_of
 from .wire import anthropic as wire
+from .wire import formats
 from .wire.anthropic import Request
+from .wire.neutral import Native
 
 Source = Literal["measured", "calibrated", "estimated"]
 """Where a token figure comes from: the provider's usage, an estimate fitted to this session's usage, or the
@@ -195,7 +197,7 @@ def measure(
     """Measure a body, or a body and its cut.
 
     Args:
-        before: an Anthropic Messages request body.
+        before: a request body of any format that is cut.
         after: what `cut` made of it.
         tokens: input tokens of `before` as the provider counted them (usage), if known.
         calibration: how bytes become tokens in this session; the general ratio if absent.
@@ -203,51 +205,68 @@ def measure(
     Raises:
         Unreadable: a body that can't be read.
     """
-    request = wire.read(before)
+    request, native = formats.request(before)
     fit = calibration or Calibration()
-    first = _shape(request, fit, tokens)
+    first = _shape(request, fit, tokens, native)
     if after is None:
         return WireReport(first)
-    other = wire.read(after)
+    other, cut = formats.request(after)
     if tokens is not None and first.weighed:
         # What was counted is shared out: the client's own part stays, the history's goes with its bytes.
-        second = _shape(other, fit, None)
+        second = _shape(other, fit, None, cut)
         harness = min(fit.harness, tokens)
         left = harness + round((tokens - harness) * second.weighed / first.weighed)
         second = replace(second, tokens=left, source="estimated" if fit.source == "estimated" else "calibrated")
     else:
-        second = _shape(other, fit, None)
+        second = _shape(other, fit, None, cut)
     return WireReport(first, second, _kept(request, other))
 
 
-def shape(request: Request, calibration: Calibration | None = None, tokens: int | None = None) -> Shape:
-    """The shape of a body that was read already."""
-    return _shape(request, calibration or Calibration(), tokens)
+def shape(
+    request: Request,
+    calibration: Calibration | None = None,
+    tokens: int | None = None,
+    native: Native | None = None,
+) -> Shape:
+    """The shape of a body that was read already; `native` is the body itself where it is not Anthropic's."""
+    return _shape(request, calibration or Calibration(), tokens, native)
 
 
-def _shape(request: Request, fit: Calibration, tokens: int | None) -> Shape:
-    body = request.body
+_ABOVE = {
+    "system prompt": ("system", "systemInstruction", "system_instruction", "instructions"),
+    "tool schemas": ("tools", "toolConfig"),
+}
+
+
+def _shape(request: Request, fit: Calibration, tokens: int | None, native: Native | None = None) -> Shape:
+    body = request.body if native is None else native.body
     counted = {name: [0, 0] for name in ROWS}
     said = {"agent": 0, "human": 0, "harness": 0}
     unweighed = images = 0
-    for message in request.messages:
-        for block in message.blocks:
+    for at, message in enumerate(request.messages):
+        for index, block in enumerate(message.blocks):
             name, author, inside = _row(request, message.role, block)
+            size = block.end - block.start
+            if native is not None:
+                name = "system prompt" if native.commands(at, index) else name
+                size = native.size(Place(at, index))
             row = counted[name]
             row[0] += 1
-            row[1] += inside if author else block.end - block.start
+            row[1] += inside if author else size
             if author:
                 said[author] += inside
             data, number = _unweighed(request, block)
+            if native is not None and block.kind is Kind.IMAGE:
+                data, number = size, 1
             unweighed += data
             images += number
-    top = {member.key: member for member in spans.members(request.view, spans.skip(request.view, 0))[0]}
-    for key, name in (("system", "system prompt"), ("tools", "tool schemas")):
-        if key in top:
-            value = top[key]
-            several = request.view[value.start] == "["
-            number = len(spans.elements(request.view, value.start)[0]) if several else 1
-            counted[name] = [number, value.end - value.start]
+    view = request.view if native is None else native.view
+    top = {member.key: member for member in spans.members(view, spans.skip(view, 0))[0]}
+    for name, keys in _ABOVE.items():
+        for value in (top[key] for key in keys if key in top):
+            several = view[value.start] == "["
+            counted[name][0] += len(spans.elements(view, value.start)[0]) if several else 1
+            counted[name][1] += value.end - value.start
     counted["structure"][1] = len(body) - sum(number for _, number in counted.values())
     weighed = len(body) - unweighed
     if tokens is None:
@@ -255,7 +274,8 @@ def _shape(request: Request, fit: Calibration, tokens: int | None) -> Shape:
     else:
         total, source = tokens, "measured"
     rows = {name: Row(*pair) for name, pair in counted.items()}
-    return Shape(len(body), len(request.messages), rows, said, weighed, total, source)
+    messages = len(request.messages if native is None else native.items)
+    return Shape(len(body), messages, rows, said, weighed, total, source)
 
 
 def _row(request: Request, role: str, block: Block) -> tuple[str, str, int]:

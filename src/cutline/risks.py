@@ -1,4 +1,4 @@
-"""What a checkpoint would lose or leave unproven: holes with specifics, craft saved nowhere, claims nothing shows.
+"""What a checkpoint would lose or leave unproven: holes, craft saved nowhere, claims nothing shows or that disagree.
 
 Law: pure; a history's events and a document go in, short lines come out, the weightiest first. It errs towards
 silence: a risk is named only where the record speaks plainly, because it is handed back to the agent once, as
@@ -10,20 +10,47 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
-from . import evidence, narration, notice
+from . import contradictions, evidence, narration, notice
 from .blocks import Author, Event, Said, ToolCall
 from .checkpoint import Document, Fact
 from .specifics import folded, specifics, texts, value_of
 from .wire import anthropic as wire
 
-_HOLES, _CRAFT, _CLAIMS = 4, 3, 6  # how many of each are listed
+_HOLES, _CRAFT, _CLAIMS, _PAIRS = 4, 3, 6, 3  # how many of each are listed
 _SHORT = 2_000  # characters up to which a result is an answer, not a document
 _LOOKED_AT = 8_000  # characters of a command; a longer one is a file that is written
 _LONG = 160  # characters from which a command with several stages is craft
+_SHOWN = 300  # characters of a command that are handed back; its address gives the rest
 _STAGE = re.compile(r"\||&&|;|\b(?:awk|sed|perl|jq|xargs|find|python3? -c|grep -[a-zA-Z]*[oP])\b")
-_WRITING = re.compile(r"(?:cat|tee)\b[^\n|]*(?:>|\btee\b)|<<-?\s*['\"]?\w+")
+_WRITING = re.compile(r"(?<![\w./-])(?:cat|tee)\s[^\n|]*?(?:(?<![\d&])>(?!&|\s*/dev/null)|\btee\b)|<<-?\s*['\"]?\w+")
 _BLANKS = re.compile(r"\s+")
+# A command reached by trying: at least three versions near each other, one of which failed before one that worked.
+_VERSIONS, _ALIKE, _APART, _OPEN = 3, 0.6, 6, 12  # versions, share in common, calls between two, commands compared
+_WORTH = 60  # characters of a command that is worth saving though it is not long
+_WORDS_COMPARED = 400
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_THERE = re.compile(r"\s*cd\s+(?:\"[^\"]*\"|'[^']*'|[^\s;&|]+)[ \t]*(?:&&|;|\n)\s*(?=\S)")
+# Behind a command: shows less of the same answer.
+_VIEW = re.compile(r"(?:\s?2>&1|\s?\|\s?(?:head|tail|less|cat|Select-Object)\b[^|;&\n]*+)++\s?\Z")
+_COMPOSED = re.compile(r"[|;\n]|&&|\$\(|\$\w+:?\w*\s*=|'[^'\n]{8,}'|\"[^\"\n]{8,}\"")
+_ROUTINE = re.compile(
+    r"(?:\(?\s*(?:source|\.) \S+ && |\w+=\S+ |(?:uv|poetry|bundle|npx|python3? -m)(?: run| exec)? )*"
+    r"(?:pytest|tox|jest|vitest|go (?:test|build|vet)|cargo|mix|gradle\w*|mvn|make|tsc|mypy|ruff|eslint|black|"
+    r"prettier|(?:npm|pnpm|yarn|bun|uv|mise|just) (?:run|test|install|ci|sync|add|build|exec)|pip install|"
+    r"git (?:commit|add|push|status|checkout|log|diff|show)|gh (?:pr|issue|run))\b"
+    # Searches and reads beside each other: each asks something of its own.
+    r"|(?:(?:grep|rg|cat|ls|head|tail|wc|sed -n|find|echo)\b(?:[^|;&\n'\"]|'[^']*'|\"[^\"]*\")*+(?:;|&&|\n|\Z)\s*)+\Z"
+)
+_SILENT = re.compile(r"(?i:\(?[\w ]{0,40}no (?:output|content|matches)[\w ]{0,20}\)?)?")
+_COMMITS = re.compile(r"(?:[^\n;]*?&& *)?(?:git commit|gh pr)\b")  # long by the words of its message
+_PRINTS = re.compile(r"(?:grep|rg|awk|jq|find|sort|comm|sed -n)\b")  # says nothing where it finds nothing
+_WENT_WRONG = re.compile(
+    r"\bexit(?:ed)?(?: with)?(?: status| code)?[:= ]+[1-9]|\bTraceback \(|(?i:syntax error|command not found|"
+    r"no such file|unrecognized|unknown (?:option|flag|argument)|invalid |\busage: |permission denied|parse error|"
+    r"unterminated|unmatched|unexpected )"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +59,25 @@ class Risks:
 
     Attributes:
         unproven: claims marked as measured that no recorded call or result shows.
-        craft: long commands that stand in no file that was written.
+        both_ways: pairs of claims of which one can't stand.
+        craft: commands that were long, or reached by trying, and stand in no file that was written.
         holes: calls with specifics in their results which no words carry.
     """
 
     unproven: tuple[str, ...]
+    both_ways: tuple[str, ...]
     craft: tuple[str, ...]
     holes: tuple[str, ...]
 
     @property
+    def standing(self) -> tuple[str, ...]:
+        """What stays unproven once the document is stored, and is flagged in it."""
+        return self.unproven + self.both_ways
+
+    @property
     def lines(self) -> tuple[str, ...]:
         """All of them, claims first: a false one does the most harm."""
-        return self.unproven + self.craft + self.holes
+        return self.standing + self.craft + self.holes
 
 
 def find(stretch: Sequence[Event], whole: Sequence[Event], document: Document) -> Risks:
@@ -64,7 +98,8 @@ def find(stretch: Sequence[Event], whole: Sequence[Event], document: Document) -
     said += " " + folded(" ".join(document.dead_ends))
     return Risks(
         tuple(_unproven(document.facts, every))[:_CLAIMS],
-        tuple(_craft(calls, document))[:_CRAFT],
+        tuple(_both_ways(stretch, whole, document)),
+        tuple(_craft(calls, document, said))[:_CRAFT],
         tuple(_holes(stretch, calls, said))[:_HOLES],
     )
 
@@ -78,19 +113,111 @@ def _unproven(facts: Sequence[Fact], calls: Sequence[ToolCall]) -> list[str]:
     return found
 
 
-def _craft(calls: Sequence[ToolCall], document: Document) -> list[str]:
-    """Commands of several stages that were not saved: each is lost with its call."""
+def _both_ways(stretch: Sequence[Event], whole: Sequence[Event], document: Document) -> list[str]:
+    told = whole or stretch
+    found = contradictions.find(told, document, len(told) - len(stretch))
+    return [f"said both ways: {_said(pair.first)}, and {_said(pair.second)}" for pair in found[:_PAIRS]]
+
+
+def _said(claim: contradictions.Claim) -> str:
+    where = f"after {claim.address}" if claim.address else "before any call"
+    return f"“{_short(claim.text, 120)}” ({'in a document' if claim.in_document else where})"
+
+
+def _craft(calls: Sequence[ToolCall], document: Document, said: str) -> list[str]:
+    """Commands that were reached by trying, then long ones, that were not saved: each is lost with its call."""
     written = [_held(call) for call in calls if _saves(call)]
+    tried = sorted(_tried(calls), key=len, reverse=True)
     found: list[str] = []
-    for call in reversed(calls):
+    seen: set[str] = set()
+    chosen = [(versions[-1], f"reached in {len(versions)} tries and ") for versions in tried]
+    for call, how in chosen + [(call, "") for call in reversed(calls) if _is_long(call)]:
         command = _command(call)
-        if len(command) < _LONG or len(_STAGE.findall(command)) < 3 or _WRITING.search(command) or call.error:
-            continue
         flat = folded(command)
-        if any(flat in text for text in written) or any(recipe in command for recipe in document.recipes if recipe):
+        if flat in seen or flat in said or any(recipe in command for recipe in document.recipes if recipe):
             continue
-        found.append(f"a command that is saved in no file ({call.address}): {_short(command, 100)}")
+        seen.add(flat)
+        if not any(_stands_in(flat, text) for text in written):
+            found.append(f"a command that is {how}saved in no file ({call.address}): {_short(command, _SHOWN)}")
+        if how:  # its earlier versions are no craft of their own
+            seen |= {folded(_command(version)) for version in next(each for each in tried if each[-1] is call)}
     return found
+
+
+def _is_long(call: ToolCall) -> bool:
+    command = _command(call)
+    stages = len(_STAGE.findall(command)) if len(command) >= _LONG else 0
+    return stages >= 3 and not _WRITING.search(command) and not _COMMITS.match(command) and not call.error
+
+
+def _tried(calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
+    """Versions of one command, of which one failed and a later one, the last of each list, worked.
+
+    Where a file was edited between two runs, it was the code that was tried and not the command. Runs of tests,
+    builds and version control are routine: what they answer changes, and nobody needs them saved.
+    """
+    families: list[list[tuple[int, ToolCall, list[str]]]] = []
+    for number, call in enumerate(calls):
+        command = _bare(_command(call))
+        if not command:
+            if _saves(call):
+                families.append([])  # nothing before it is carried on
+            continue
+        if _WRITING.search(command) or _ROUTINE.match(command) or len(command) < _WORTH // 2:
+            continue
+        words = _TOKEN.findall(command)[:_WORDS_COMPARED]
+        for family in reversed(families[-_OPEN:]):
+            if not family:
+                families.append([(number, call, words)])
+                break
+            before, _, others = family[-1]
+            if number - before <= _APART and words[:1] == others[:1] and _alike(words, others):
+                family.append((number, call, words))
+                break
+        else:
+            families.append([(number, call, words)])
+    found = []
+    for family in families:
+        versions = [call for _, call, _ in family]
+        worked = [not _went_wrong(call) for call in versions]
+        if True not in worked:
+            continue
+        last = len(worked) - worked[::-1].index(True)  # one past the last that worked
+        command = _bare(_command(versions[last - 1]))
+        different = {_bare(_command(call)) for call in versions[:last]}
+        if (
+            len(different) >= _VERSIONS
+            and False in worked[:last]
+            and len(command) >= _WORTH
+            and _COMPOSED.search(command)
+        ):
+            found.append(versions[:last])
+    return found
+
+
+def _bare(command: str) -> str:
+    """A command without the `cd` before it and without what only shows less of its answer."""
+    there = _THERE.match(command)
+    return _VIEW.sub("", command[there.end() if there else 0 :]).strip()
+
+
+def _alike(one: list[str], other: list[str]) -> bool:
+    match = SequenceMatcher(None, one, other, autojunk=False)
+    return match.real_quick_ratio() >= _ALIKE and match.quick_ratio() >= _ALIKE and match.ratio() >= _ALIKE
+
+
+def _went_wrong(call: ToolCall) -> bool:
+    result = (call.result or "").strip()
+    silent = _SILENT.fullmatch(result) is not None and _PRINTS.match(_bare(_command(call))) is not None
+    return call.error or call.result is None or silent or _WENT_WRONG.search(result[:_SHORT]) is not None
+
+
+def _stands_in(flat: str, text: str) -> bool:
+    """Whether a command stands in a written text, as it is or with other places and line breaks."""
+    if flat in text:
+        return True
+    words = set(re.findall(r"[^\W_]{3,}", flat))
+    return len(words) >= 5 and sum(word in text for word in words) >= 0.75 * len(words)
 
 
 def _saves(call: ToolCall) -> bool:

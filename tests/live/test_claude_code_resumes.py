@@ -17,8 +17,8 @@ import pytest
 from conftest import SHARED, claude_code_files
 from cutline.errors import InputError
 from cutline.sessions.claude_code import Session, open_session
-from cutline.sessions.cutting import execute, prospect
 from cutline.sessions.claude_code.history import History
+from cutline.sessions.cutting import execute, prospect
 from live import claude
 from live.upstream import Answer, Block, Upstream, call, text, thinking
 

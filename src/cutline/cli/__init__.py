@@ -23,6 +23,7 @@ _COMMANDS = {
     "resume": "Start the client on a session's cut copy.",
     "run": "Start a client through the proxy that cuts at checkpoints.",
     "recall": "Bring back a removed result, by address or by words.",
+    "revive": "Undo a compaction: a copy with the words in place of the client's summary.",
     "demo": "A small coding session, cut and proven; no key, no network.",
     "verify": "Prove that one body is the cut of another.",
     "status": "What the sessions that run through Cutline send now.",

@@ -48,7 +48,8 @@ def files(given: tuple[Path, ...]) -> list[Path]:
     found: list[Path] = []
     for path in given:
         if path.is_dir():
-            found += sorted(file for file in path.rglob("*.jsonl") if not file.name.startswith((".", "agent-")))
+            inside = (file for pattern in ("*.jsonl", "*.jsonl.zst") for file in path.rglob(pattern))
+            found += sorted(file for file in inside if not file.name.startswith((".", "agent-")))
         elif path.exists():
             found.append(path)
         else:

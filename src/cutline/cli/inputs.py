@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import InputError
-from ..sessions.clients import resolve
+from ..sessions.clients import is_session, resolve
 from ..sessions.model import Session
 
 _BODY = re.compile(rb"\s*\{")
@@ -40,7 +40,7 @@ def load(argument: str | None, cwd: Path | None = None) -> Body | Session:
         path = Path(argument).expanduser()
         if path.is_dir():
             raise InputError(f"{argument}: is a directory; give a session file, a body, or type: cutline ls")
-        if path.is_file() and _is_body(path):
+        if path.is_file() and not is_session(path) and _is_body(path):
             return Body(argument, path.read_bytes())
     return resolve(argument, cwd or Path.cwd())
 

@@ -19,6 +19,7 @@ from ..sessions.clients import client
 from ..sessions.cutting import figures, prospect
 from ..sessions.model import Session
 from ..wire import anthropic as wire
+from ..wire import formats
 from . import paint, report
 from .inputs import Body, load
 from .options import json_option
@@ -33,15 +34,15 @@ def command(what: str | None, holes: bool, as_json: bool) -> None:
     source = load(what)
     body = source.data if isinstance(source, Body) else source.history.body
     try:
-        request = wire.read(body)
+        request, native = formats.request(body)
     except Unreadable as error:
         name = source.name if isinstance(source, Body) else str(source.path)
-        raise InputError(f"{name}: {error}; show reads Anthropic Messages bodies and sessions") from None
+        raise InputError(f"{name}: {error}; show reads request bodies and sessions") from None
     told = measure(body).before if isinstance(source, Body) else shape_of(source, request)
     narrated = events.review(request)
     hidden = events.hidden(request)
     stated = events.claims(request)
-    ails = _faults(source, request)
+    ails = _faults(source, request) if native is None else {}  # the limits that are known are Anthropic's
     if as_json:
         paint.echo_json(
             {

@@ -16,7 +16,7 @@ from typing import cast
 from ..errors import InputError
 from .model import Client, Session, SessionFile
 
-NAMES: tuple[str, ...] = ("claude-code",)
+NAMES: tuple[str, ...] = ("claude-code", "codex", "opencode", "gemini-cli", "pi", "copilot-cli")
 """Clients in the order of a listing where two sessions are of the same second."""
 _HEAD = 1 << 16
 
@@ -53,10 +53,19 @@ def open_found(found: Found) -> Session:
 
 def open_path(path: Path) -> Session:
     """Read a session file of any client. Raises InputError: no client's, or it can't be read."""
+    return client(_owner(path) or NAMES[0]).open_session(path)
+
+
+def is_session(path: Path) -> bool:
+    """Whether a file is a session of a client that keeps some as one JSON document, as request bodies are kept too."""
+    return bool(_owner(path))
+
+
+def _owner(path: Path) -> str:
+    """The client whose file it is; "" for Claude Code's, and for nobody's, which is read as Claude Code's."""
     with path.open("rb") as handle:
         head = handle.read(_HEAD)
-    owner = next((name for name in NAMES[1:] if client(name).owns(path, head)), NAMES[0])
-    return client(owner).open_session(path)
+    return next((name for name in NAMES[1:] if client(name).owns(path, head)), "")
 
 
 def resolve(argument: str | None, cwd: str | os.PathLike[str]) -> Session:
@@ -78,7 +87,7 @@ def resolve(argument: str | None, cwd: str | os.PathLike[str]) -> Session:
             )
         return open_found(latest)
     path = Path(argument).expanduser()
-    named = os.sep in argument or argument.endswith((".jsonl", ".json", ".db"))
+    named = os.sep in argument or argument.endswith((".jsonl", ".json", ".zst", ".db"))
     if argument and (named or path.exists()):
         if path.is_dir():
             raise InputError(f"{argument}: is a directory; give one session file in it")

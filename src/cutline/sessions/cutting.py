@@ -170,8 +170,15 @@ def _time(stamp: str) -> datetime:
     return then if then.tzinfo else then.replace(tzinfo=UTC)
 
 
-def execute(wanted: Prospect, *, trace: Trace = "holes", keep_tools: tuple[str, ...] = ()) -> tuple[Copy, Proof]:
+def execute(
+    wanted: Prospect, *, trace: Trace = "holes", keep_tools: tuple[str, ...] = (), mark: str = "cut"
+) -> tuple[Copy, Proof]:
     """Write the cut copy and prove it: the written file is read again, and its history held against the original's.
+
+    Args:
+        wanted: the cut.
+        trace, keep_tools: as they were given to `prospect`.
+        mark: what the copy's title says it is, in brackets.
 
     Raises:
         CutError: the proof failed; nothing is left behind.
@@ -193,5 +200,5 @@ def execute(wanted: Prospect, *, trace: Trace = "holes", keep_tools: tuple[str, 
 
     # A picker shows some sixty characters: the mark must be among them.
     title = session.title.removesuffix(" (cut)") or "session"
-    title = f"{title if len(title) <= 50 else title[:49] + '…'} (cut)"
+    title = f"{title if len(title) <= 50 else title[:49] + '…'} ({mark})"
     return theirs.write(session, plan, title, prove), proofs[0]

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from .. import spans
 from ..wire import anthropic as wire
+from ..wire import neutral as shapes
 from .model import Origin, Request
 
 Role = Literal["user", "assistant"]
@@ -80,10 +81,15 @@ class Builder:
         """Words: `literal` is their JSON string literal, quotes included, as it stands in the file."""
         self._add("assistant" if origin == "agent" else "user", origin, b'{"type":"text","text":%s}' % literal, place)
 
-    def thinking(self, literal: bytes, place: Place) -> None:
-        """Reasoning; `literal` is any JSON value of the client's (an encrypted item too): only its size matters."""
+    def thinking(self, literal: bytes, place: Place, signature: bytes = b'""') -> None:
+        """Reasoning; `literal` is any JSON value of the client's (an encrypted item too): only its size matters.
+
+        `signature` is the string literal of an Anthropic signature, which says whether the words were shown.
+        """
         inside = literal if literal[:1] == b'"' else spans.quote(literal.decode("utf-8", "surrogatepass"))
-        self._add("assistant", "agent", b'{"type":"thinking","thinking":%s,"signature":""}' % inside, place)
+        self._add(
+            "assistant", "agent", b'{"type":"thinking","thinking":%s,"signature":%s}' % (inside, signature), place
+        )
 
     def call(self, id: str, name: str, arguments: bytes, place: Place) -> None:
         """A tool call; `arguments` is the raw JSON object, or (`{}`-less) the raw text of what can't be parsed."""
@@ -104,6 +110,15 @@ class Builder:
         """An image or file that a person attached: `literal` is the client's own JSON of it, kept for its size."""
         inside = literal if literal[:1] == b'"' else spans.quote(literal.decode("utf-8", "surrogatepass"))
         self._add("user", origin, b'{"type":"image","source":{"type":"client","data":%s}}' % inside, place)
+
+    def control(self, literal: bytes, place: Place, origin: Origin = "harness") -> None:
+        """What the client put there, or an item whose kind is not known: kept as it is, nobody's words."""
+        role: Role = "assistant" if origin == "agent" else "user"
+        self._add(role, origin, shapes.control(literal), place)
+
+    def compaction(self, literal: bytes, place: Place) -> None:
+        """The provider's own summary of everything before it, which it alone can read."""
+        self._add("assistant", "summary", shapes.compaction(literal), place)
 
     def answered(self, request: Request) -> None:
         """What the provider counted for the answer whose blocks were added last; its `message` is set here."""

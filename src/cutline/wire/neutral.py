@@ -60,10 +60,19 @@ class Native:
         """Where a block of the neutral body stands."""
         return self.places[place.message][place.block]
 
-    def place(self, at: Place) -> blocks.Place:
-        """A place as it is shown: the item, and which of its blocks."""
-        mine = [one for places in self.places for one in places if one.item == at.item]
-        return blocks.Place(at.item, mine.index(at))
+    def shown(self) -> dict[Place, blocks.Place]:
+        """Each place as it is shown: the item, and which of its blocks."""
+        counted: dict[int, int] = {}
+        found: dict[Place, blocks.Place] = {}
+        for at in (one for places in self.places for one in places):
+            found[at] = blocks.Place(at.item, counted.setdefault(at.item, 0))
+            counted[at.item] += 1
+        return found
+
+    def commands(self, message: int, block: int) -> bool:
+        """Whether a block is a system or developer message."""
+        at = self.places[message][block]
+        return not at.member and self.roles[at.item] in ("system", "developer")
 
     def size(self, place: blocks.Place) -> int:
         """Bytes of a block's own literal in the body."""

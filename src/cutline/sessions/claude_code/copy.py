@@ -184,8 +184,11 @@ class _Rewriting:
         """
         places, origins = self.history.places, self.history.origins
         start = self.plan.seam.message
-        if start < len(places):
-            return min(place.record for place in places[start])
+        for number in range(start, len(places)):
+            # Not a record that leaves, as thinking behind the seam may: what hung off it would pass the notice by.
+            kept = [place.record for place in places[number] if place.record not in self.gone]
+            if kept:
+                return min(kept)
         for number in range(len(places) - 1, -1, -1):
             kept = [place.record for place in places[number] if place.record not in self.gone]
             if kept:

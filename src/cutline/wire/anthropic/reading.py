@@ -200,9 +200,9 @@ def _tool_names(text: str, at: int, tools: Any) -> tuple[str, ...]:
 
 def _other_format(seen: dict[str, Any]) -> str:
     if "input" in seen:
-        return "not an Anthropic Messages body (it looks like OpenAI Responses, which is not cut yet)"
+        return "not an Anthropic Messages body (it looks like OpenAI Responses)"
     if "contents" in seen:
-        return "not an Anthropic Messages body (it looks like Gemini generateContent, which is not cut yet)"
+        return "not an Anthropic Messages body (it looks like Gemini generateContent)"
     return "not a request body (no “messages”)"
 
 
@@ -255,7 +255,7 @@ def _unusual_message(text: str, at: int) -> Message:
     if len(set(keys)) != len(keys):
         raise Unreadable("a key stands twice in a message", at)
     if "tool_calls" in keys or "function_call" in keys or "tool_call_id" in keys:
-        raise Unreadable("not an Anthropic message (it looks like OpenAI Chat Completions, which is not cut yet)", at)
+        raise Unreadable("not an Anthropic message (it looks like OpenAI Chat Completions)", at)
     places = {member.key: member for member in found}
     if "role" not in places or "content" not in places:
         raise Unreadable("a message without role or content", at)

@@ -1,0 +1,327 @@
+"""The real Gemini CLI, driven without a terminal, and a scripted upstream for its wire.
+
+Law: a home of its own, a dummy key, loopback only. The client is installed from npm into the user's cache, outside of
+the repository, once for each version. A test is skipped only where npm does not answer; any other fault is the test's
+failure.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import select
+import shutil
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PACKAGE = "@google/gemini-cli"
+VERSION = os.environ.get("CUTLINE_GEMINI_CLI") or "0.61.0"
+"""The version that docs/gemini-cli-sessions.md speaks of; CUTLINE_GEMINI_CLI names another one."""
+
+MODEL = "gemini-3-pro-preview"
+_ANSWERS_S, _INSTALLS_S, _RUNS_S = 30, 420, 120
+
+Part = dict[str, Any]
+Content = dict[str, Any]
+
+
+# ------------------------------------------------------------------------------------------- the provider
+
+
+def text(words: str, **more: Any) -> Part:
+    """Words."""
+    return {"text": words, **more}
+
+
+def thought(words: str) -> Part:
+    """A summary of reasoning."""
+    return {"text": words, "thought": True}
+
+
+def call(name: str, id_: str = "", signature: str = "", **arguments: Any) -> Part:
+    """A call of one of the client's tools, with the id that the provider gives it and its signature, where it has any."""
+    made: Part = {"functionCall": {"name": name, "args": arguments, **({"id": id_} if id_ else {})}}
+    return {**made, "thoughtSignature": signature} if signature else made
+
+
+class Upstream:
+    """A provider of streamed `generateContent` on loopback: a context manager; `url` is its base URL.
+
+    Requests that offer tools are answered from the script in turn, or by the one callable, every other one with "ok".
+
+    Attributes:
+        conversation: the bodies of the requests that offer tools, in order.
+        faults: what the provider would refuse in them.
+    """
+
+    def __init__(self, script: Sequence[list[Part]] | Callable[[dict[str, Any]], list[Part]]) -> None:
+        self.conversation: list[dict[str, Any]] = []
+        self.faults: list[str] = []
+        self._script = script
+        self._lock = threading.Lock()
+        self._server = _Server(("127.0.0.1", 0), self._handler())
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> Upstream:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def answer(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """What a request gets."""
+        if "countTokens" in path:
+            return {"totalTokens": len(json.dumps(body)) // 4}
+        with self._lock:
+            parts = self._told(body) if body.get("tools") else [text("ok")]
+        weighed = len(json.dumps(body)) // 4
+        return {
+            "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}],
+            "usageMetadata": {
+                "promptTokenCount": weighed,
+                "candidatesTokenCount": 7,
+                "thoughtsTokenCount": 3,
+                "cachedContentTokenCount": weighed // 2,
+                "totalTokenCount": weighed + 10,
+            },
+        }
+
+    def _told(self, body: dict[str, Any]) -> list[Part]:
+        turn = len(self.conversation)
+        self.conversation.append(body)
+        self.faults += faults(body["contents"])
+        if callable(self._script):
+            return self._script(body)
+        return self._script[turn] if turn < len(self._script) else [text("ok")]
+
+    def _handler(upstream) -> type[BaseHTTPRequestHandler]:
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_: Any) -> None:
+                """Say nothing: the test's output is the test's."""
+
+            def do_GET(self) -> None:
+                self._send("application/json", b"{}")
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
+                told = json.dumps(upstream.answer(self.path, body)).encode()
+                if "alt=sse" in self.path:
+                    self._send("text/event-stream", b"data: %s\r\n\r\n" % told)
+                else:
+                    self._send("application/json", told)
+
+            def _send(self, type_: str, body: bytes) -> None:
+                self.send_response(200)
+                self.send_header("content-type", type_)
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+        return Handler
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that breaks a connection off, as one that is ended does, is no fault."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
+def faults(contents: list[Content]) -> list[str]:
+    """What the provider refuses in a history: roles, empty parts, calls and results that do not pair."""
+    found: list[str] = []
+    if not contents or contents[0]["role"] != "user" or contents[-1]["role"] != "user":
+        found.append("it does not begin and end with role user")
+    waiting: list[str] = []
+    before = ""
+    for number, content in enumerate(contents):
+        parts = content.get("parts") or []
+        if not parts:
+            found.append(f"contents[{number}] has no parts")
+        if any(not part or (part.get("text") == "" and len(part) == 1) for part in parts):
+            found.append(f"contents[{number}] has an empty part")
+        calls = [part["functionCall"]["name"] for part in parts if "functionCall" in part]
+        results = [part["functionResponse"]["name"] for part in parts if "functionResponse" in part]
+        if content["role"] == "model":
+            if waiting:
+                found.append(f"contents[{number}] stands before the results of {waiting}")
+            if calls and before != "user":
+                found.append(f"contents[{number}] is a call turn behind role {before or 'nothing'}")
+            waiting = calls
+        else:
+            if sorted(results) != sorted(waiting):
+                found.append(f"contents[{number}] answers {results}, asked were {waiting}")
+            waiting = []
+        before = content["role"]
+    return found
+
+
+# --------------------------------------------------------------------------------------------- the client
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one run ended: exit code, and what it printed."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """The one JSON object that the client prints at the end."""
+        found: dict[str, Any] = json.loads(self.stdout[self.stdout.index("{") :])
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where the client is run: a home of its own and a working directory."""
+
+    root: Path
+    cwd: Path
+
+    @property
+    def chats(self) -> Path:
+        """The folder of this working directory's sessions (the only project of this home)."""
+        (found,) = (self.root / ".gemini" / "tmp").glob("*/chats")
+        return found
+
+    def files(self) -> list[Path]:
+        return sorted(self.chats.glob("session-*"))
+
+    def variables(self, url: str) -> dict[str, str]:
+        """The environment of a run: nothing of the user's but the PATH."""
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.root),
+            "GEMINI_CLI_HOME": str(self.root),
+            "GEMINI_API_KEY": "dummy",
+            "GOOGLE_GEMINI_BASE_URL": url,
+            "GEMINI_CLI_NO_RELAUNCH": "true",
+            "NO_COLOR": "1",
+        }
+
+    def settle(self, servers: dict[str, Any] | None = None, **settings: Any) -> None:
+        """Write the client's settings: a key as the way to sign in, no reports, the tools of these MCP servers."""
+        folder = self.root / ".gemini"
+        folder.mkdir(parents=True, exist_ok=True)
+        wanted = {
+            "security": {"auth": {"selectedType": "gemini-api-key"}},
+            "privacy": {"usageStatisticsEnabled": False},
+            "telemetry": {"enabled": False},
+            "general": {"disableAutoUpdate": True, "enableAutoUpdate": False},
+            "mcpServers": servers or {},
+            **settings,
+        }
+        (folder / "settings.json").write_text(json.dumps(wanted))
+
+    def run(self, url: str, prompt: str, *options: str, model: str = MODEL) -> Outcome:
+        """Give the client one prompt and wait for its end."""
+        command = [str(install()), "-y", "--skip-trust", "-m", model, "--output-format", "json", *options, "-p", prompt]
+        done = subprocess.run(
+            command,
+            cwd=self.cwd,
+            env=self.variables(url),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_RUNS_S,
+            check=False,
+        )
+        return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def talk(self, upstream: Upstream, prompt: str, after: str, *options: str) -> None:
+        """Start the client on a terminal, type a prompt when some words are on the screen, and wait for its request."""
+        command = [str(install()), "-y", "--skip-trust", "-m", MODEL, *options]
+        known = {key: value for key, value in self.variables(upstream.url).items() if key != "NO_COLOR"}
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 120, 0, 0))
+        environment = {**known, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+        seen, typed, deadline = b"", False, time.monotonic() + _RUNS_S
+        client = subprocess.Popen(
+            command, cwd=self.cwd, env=environment, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+        )
+        try:
+            os.close(theirs)
+            while not upstream.conversation and time.monotonic() < deadline and client.poll() is None:
+                if select.select([ours], [], [], 0.5)[0]:
+                    seen += os.read(ours, 1 << 16)
+                elif not typed and after.encode() in seen:  # the screen is at rest
+                    typed = True
+                    os.write(ours, prompt.encode())
+                    time.sleep(0.5)
+                    os.write(ours, b"\r")
+            assert upstream.conversation, seen[-2000:].decode("utf-8", "replace")
+        finally:
+            client.kill()
+            client.wait()
+            os.close(ours)
+
+
+def install(version: str = VERSION) -> Path:
+    """The binary of one version, installed from npm if it is not there yet."""
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("npm does not answer: it is not on PATH")
+    folder = _cache() / version
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:  # parallel workers install once
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        binary = folder / "node_modules" / ".bin" / "gemini"
+        if not _works(binary):
+            quiet = ("--no-audit", "--no-fund", "--omit=optional", "--ignore-scripts")
+            _npm(npm, "install", *quiet, "--prefix", str(folder), f"{PACKAGE}@{version}")
+            assert _works(binary), f"{binary} does not run"
+    return binary
+
+
+def _cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "cutline-tests" / "gemini-cli"
+
+
+def _works(binary: Path) -> bool:
+    return binary.exists() and (binary.parent.parent / PACKAGE / "package.json").exists()
+
+
+def _npm(npm: str, *arguments: str) -> None:
+    """Run npm; where it fails, say whether it answers at all."""
+    try:
+        done = subprocess.run([npm, *arguments], capture_output=True, text=True, timeout=_INSTALLS_S, check=False)
+        if done.returncode == 0:
+            return
+        said = done.stderr.strip()[-500:]
+    except subprocess.TimeoutExpired:
+        said = f"no end within {_INSTALLS_S} s"
+    try:
+        asked = [npm, "view", PACKAGE, "version", "--fetch-retries=0"]
+        alive = subprocess.run(asked, capture_output=True, timeout=_ANSWERS_S, check=False).returncode == 0
+    except subprocess.TimeoutExpired:
+        alive = False
+    if not alive:
+        pytest.skip(f"npm does not answer: {said}")
+    pytest.fail(f"npm answers, but does not install {PACKAGE}: {said}")
