@@ -37,11 +37,11 @@ class Rollout:
 
     def __post_init__(self) -> None:
         mode = {"history_mode": "paginated"} if self.counted else {}
-        meta = {"id": ID, "session_id": ID, "timestamp": WHEN, "cwd": "/work/stamps", "cli_version": "0.171.0"}
+        meta = {"id": ID, "session_id": ID, "timestamp": WHEN, "cwd": "/srv/stamps", "cli_version": "0.171.0"}
         self.add("session_meta", **meta, source="exec", git={"branch": "albums"}, **mode)
-        self.add("turn_context", cwd="/work/stamps", model="gpt-5.5")
+        self.add("turn_context", cwd="/srv/stamps", model="gpt-5.5")
         self.item("message", role="developer", content=[{"type": "input_text", "text": "<permissions instructions>"}])
-        self.person("<environment_context>\n<cwd>/work/stamps</cwd>\n</environment_context>", event=False)
+        self.person("<environment_context>\n<cwd>/srv/stamps</cwd>\n</environment_context>", event=False)
 
     def add(self, type_: str, **payload: Any) -> None:
         record = {"timestamp": WHEN, "type": type_, "payload": payload}
@@ -151,7 +151,7 @@ def test_a_history_is_what_the_client_sends(tmp_path: Path) -> None:
         ("human", "And the sum?"),
         ("agent", "820."),
     ]
-    assert (session.id, session.cwd, session.version, session.git_branch) == (ID, "/work/stamps", "0.171.0", "albums")
+    assert (session.id, session.cwd, session.version, session.git_branch) == (ID, "/srv/stamps", "0.171.0", "albums")
     assert session.title == "Sort the stamp album «crowns»." and session.sealed == "" and session.damage == ()
     assert [(one.usage.input, one.usage.cache_read, one.usage.output) for one in session.history.requests] == [
         (400, 600, 20)
@@ -195,7 +195,7 @@ def test_a_result_says_that_it_failed_where_the_client_says_so(tmp_path: Path) -
 
 def test_the_client_s_texts_are_nobody_s_words(tmp_path: Path) -> None:
     made = small()
-    made.person("# AGENTS.md instructions for /work/stamps\n\n<INSTRUCTIONS>\nSort.\n</INSTRUCTIONS>", event=False)
+    made.person("# AGENTS.md instructions for /srv/stamps\n\n<INSTRUCTIONS>\nSort.\n</INSTRUCTIONS>", event=False)
     made.person("<turn_aborted>\nThe user interrupted.\n</turn_aborted>", event=False)
     image = {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}
     shown = [{"type": "input_text", "text": text} for text in ("What is this?", "<image name=[Image #1]>", "</image>")]
@@ -281,7 +281,7 @@ def test_a_rollout_of_the_first_form_is_read_and_says_that_no_copy_of_it_resumes
     path = tmp_path / "rollout-2025-05-06T07-08-09-old.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     session = open_session(path)
-    assert session.id == ID and session.cwd == "/work/stamps" and len(session.history.human) == 2
+    assert session.id == ID and session.cwd == "/srv/stamps" and len(session.history.human) == 2
     assert clients.open_path(path).client == "codex"
     with pytest.raises(InputError, match="old form"):
         execute(prospect(session))
@@ -400,10 +400,10 @@ def test_sessions_are_listed_by_their_directory(home: Path) -> None:
     agents = agent.write(day, NAME.replace(ID, ids[2]))
     (day / f"{NAME}.zst").write_bytes(b"the plain one counts")
     (day / "notes.txt").write_text("no session")
-    assert {file.id for file in sessions(Path("/work/stamps"))} == {ID, ids[1]}
+    assert {file.id for file in sessions(Path("/srv/stamps"))} == {ID, ids[1]}
     assert {file.id for file in sessions()} == {ID, ids[0], ids[1]}
     listed = next(file for file in sessions() if file.id == ID)
-    assert listed.title == "Sort the stamp album «crowns»." and listed.talks and listed.folder == "/work/stamps"
+    assert listed.title == "Sort the stamp album «crowns»." and listed.talks and listed.folder == "/srv/stamps"
     assert open_session(path).subagents == (agents,)
     (home / "session_index.jsonl").write_text(f'{{"id":"{ID}","thread_name":"Stamps"}}\nbroken\n')
     assert {file.title for file in sessions() if file.id == ID} == {"Stamps"} == {open_session(path).title}

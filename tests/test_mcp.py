@@ -446,6 +446,7 @@ class TestOverStandardInput:
         anyio.run(talk)
 
 
+@pytest.mark.slow
 class TestOverHTTP:
     def asked(
         self, address: str, method: str = "POST", path: str | None = None, body: str = "{}", **headers: str
@@ -529,6 +530,7 @@ class TestOverHTTP:
         assert done.returncode == 2 and b"--port goes with --http" in done.stderr
 
 
+@pytest.mark.slow
 class TestStartedByHand:
     """Without a run's environment: the user's record where there is one, and none is begun."""
 

@@ -333,6 +333,8 @@ def read(text: str, at: int = 0, address: str = "", in_document: bool = False) -
             scope = _words_of(" ".join([under, *filter(_WHERE().match, clauses)])) - _HEADS
             for number, clause in enumerate(clauses):
                 place = plain.index(clause, place)
+                if number and _WHERE().match(clause):
+                    continue  # "…, not in the reader" says where, and claims nothing by itself
                 held = Claim(text[place : place + len(clause)], under, at, len(sentences), address, in_document)
                 if claim := _claimed(clause, held):
                     lead = frozenset[str]() if not number or _SUBJECT().match(clause) else _words_of(clauses[0])

@@ -340,6 +340,8 @@ def _kept(before: Request, after: Request) -> Kept:
         at, place = position, offset
         while at < len(left):
             found = left[at][1].find(words, place) if left[at][0] == author else -1
+            if found > place and not text.strip():
+                found = -1  # white space is found in any text: it counts only where it is due
             if found >= 0:
                 joiners += found - place
                 position, offset = at, found + len(words)

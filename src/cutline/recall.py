@@ -21,6 +21,7 @@ from .blocks import ToolCall
 from .errors import InputError
 from .record import Record, Recorded, Said, is_tool
 from .record import texts as record_texts
+from .sessions.claude_code.reviving import uncompacted
 from .sessions.clients import open_found, sessions
 from .sessions.model import Session
 from .specifics import value_of
@@ -107,7 +108,7 @@ class SessionFiles:
     def _sessions(self) -> Iterator[Session]:
         for found in sessions(self._directory):
             try:
-                yield open_found(found)
+                yield uncompacted(open_found(found))
             except InputError:
                 continue
 

@@ -51,10 +51,12 @@ def command(everywhere: bool, limit: int, as_json: bool) -> None:
     several = len({one.client for one in shown}) > 1
     columns = ["session", *(["client"] if several else []), "size", "last used", "title"]
     left = (0, *((1,) if several else ()), len(columns) - 1, len(columns))
+    ids = {one.file.id for one in shown}
+    shown_id = next(size for size in range(_ID, 200) if len({id_[:size] for id_ in ids}) == len(ids))
     made = paint.table(*columns, *(["project"] if everywhere else []), left=left)
     for one in shown:
         made.add_row(
-            one.file.id[:_ID],
+            one.file.id[:shown_id],
             *([one.client] if several else []),
             paint.size(one.file.size),
             paint.ago(datetime.fromtimestamp(one.file.mtime, UTC)),

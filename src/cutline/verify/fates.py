@@ -28,6 +28,7 @@ TODO = {"TodoWrite", "update_plan", "write_todos", "todowrite"}
 SAY = re.compile(r"(?:^|cutline[_.-]+)say\Z")
 _QUEUED = "The user sent a new message while you were working:"
 _HUMAN_REFUSALS = (
+    "The user rejected permission to use this specific tool call",
     "The user doesn't want to proceed with this tool use",
     "The user doesn't want to take this action right now",
     "[Request interrupted by user",

@@ -237,10 +237,9 @@ class Copying:
 
     def _notice(self, before: int) -> NewMessage:
         """A user message whose text the client marks as its own; who asked which model is as in the nearest one."""
-        near = next((n for n in (*range(before - 1, -1, -1), *range(before, len(self.log.messages)))), -1)
         asked = [n for n, one in enumerate(self.log.messages) if one.role == "user"]
         asker = min(asked, key=lambda n: (n >= before, abs(n - before)), default=-1)
-        created = self.log.messages[before if before < len(self.log.messages) else near].created or self.now
+        created = self._between(before)
         whose = b""
         if asker >= 0:
             opened = Opened(self.log.messages[asker].raw)
@@ -258,6 +257,14 @@ class Copying:
         text = b'"type":"text","text":%s,"synthetic":true' % spans.quote(self.plan.last_notice or "")
         part = NewPart(self.notice_part, b"{%s%s}" % (links if own else b"", text), None)
         return NewMessage(self.notice, raw, created, [part], None, -1)
+
+    def _between(self, before: int) -> int:
+        """A time for what stands before a message: one of its own if there is room; some versions sort by it alone."""
+        times = [one.created for one in self.log.messages]
+        behind = times[before - 1] if before else 0
+        if before == len(times):
+            return behind + 1 if behind else self.now
+        return max(behind, times[before] - 1)
 
     # -------------------------------------------------------------------------------------- session
 

@@ -58,8 +58,9 @@ _HEAD = re.compile(
     r'[ \t\n\r]*"content"[ \t\n\r]*:[ \t\n\r]*'
 ).match
 
-# A human's refusal or interruption, as Claude Code writes it into the result.
+# A human's refusal or interruption, as Claude Code and opencode write it into the result.
 REFUSALS = (
+    "The user rejected permission to use this specific tool call",
     "The user doesn't want to proceed with this tool use",
     "The user doesn't want to take this action right now",
     "[Request interrupted by user",
