@@ -464,11 +464,13 @@ def test_a_valid_history_is_cut_by_the_rules(history: History, options: dict[str
     valid(history, options)
 
 
+@settings(max_examples=100)
 @given(histories.histories(grows=True), OPTIONS)
 def test_a_growing_history_keeps_its_beginning(history: History, options: dict[str, Any]) -> None:
     growing(history, options)
 
 
+@settings(max_examples=150)
 @given(histories.broken(), OPTIONS)
 def test_a_broken_history_is_cut_or_left_and_nothing_is_lost(history: History, options: dict[str, Any]) -> None:
     refused(history, options)

@@ -67,7 +67,7 @@ def holds(format: str, body: bytes, options: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(data=st.data(), options=OPTIONS)
 def test_a_generated_history_is_cut_by_the_rules(format: str, data: Any, options: dict[str, Any]) -> None:
     holds(format, data.draw(abroad.bodies(format)), options)
@@ -108,7 +108,7 @@ def _unmarked(value: Any) -> Any:
     return {key: _unmarked(one) for key, one in value.items()} if isinstance(value, dict) else value
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_a_strict_server_never_hears_two_assistants_in_a_row(data: Any) -> None:
     body = data.draw(abroad.bodies("openai_chat"))

@@ -265,6 +265,7 @@ def text_of(reply: Any) -> str:
     return "\n".join(part.text for part in reply.content)
 
 
+@pytest.mark.slow
 class TestByTheOfficialClient:
     def test_tools_resources_and_the_prompt(self, way: Way, folder: Path, record: Record):
         (folder / "how.md").write_text("# How")
