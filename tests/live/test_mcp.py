@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, Popen
 from typing import Any
 
 import pytest
@@ -86,12 +86,12 @@ def test_a_document_is_read_as_a_resource(tmp_path: Path, version: str, transpor
         if transport == "stdio":
             ran = home.plain(upstream, "What was written down?", *with_server(home))
         else:
-            with subprocess.Popen(
+            with Popen(
                 [SERVER["command"], *SERVER["args"], "--http"],
                 cwd=home.project,
                 env=home.environment(upstream.url),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
+                stdout=PIPE,
+                stderr=DEVNULL,
             ) as server:
                 assert server.stdout is not None
                 address = server.stdout.readline().decode().strip()

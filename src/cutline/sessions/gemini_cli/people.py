@@ -14,7 +14,7 @@ _HARNESS = (
     OPENING,
     "<session_context>",
     "<hook_context>",
-    "This is the Gemini CLI. We are setting up the context for our chat",
+    "This is the Gemini CLI. We are setting up",
     "Here is the user's editor context as a JSON object",
     "Here is a summary of changes in the user's editor context",
     "System: Please continue.",
