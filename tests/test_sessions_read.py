@@ -327,15 +327,15 @@ def test_a_file_that_grows_is_read_as_it_was_and_says_so(
     size = path.stat().st_size
     from cutline.sessions.claude_code import records
 
-    opened = records._open
+    opened = records.open_file
 
-    def open_then_grow(file: Path) -> Any:
-        found = opened(file)
+    def open_then_grow(file: Path, hint: str) -> Any:
+        found = opened(file, hint)
         with file.open("ab") as handle:
             handle.write(b'{"type":"user"')
         return found
 
-    monkeypatch.setattr(records, "_open", open_then_grow)
+    monkeypatch.setattr(records, "open_file", open_then_grow)
     log = read(path)
     assert (log.size, log.grew, len(log.records), log.torn) == (size, 14, 1, ())
 

@@ -67,8 +67,7 @@ class _Writing:
     def __init__(self, native: Native, plan: Plan, options: Options, strict: bool) -> None:
         self.native, self.plan = native, plan
         self.format: Format = format_of(native.format)
-        self.strict = strict and bool(self.format.STRICT)
-        self.merges = self.format.STRICT if self.strict else self.format.MERGES
+        self.strict = strict and self.format.STRICT
         self.joiner = spans.quote(options.join or "")[1:-1]
         self.blocks: dict[int, list[Key]] = {}
         self.keys: dict[Place, Key] = {}
@@ -137,23 +136,20 @@ class _Writing:
     def groups(self, items: Sequence[Item]) -> list[list[Item]]:
         """Items by what they become: neighbours of one role are merged where the cut made them so."""
         found: list[list[Item]] = []
-        heard = self.format.heard(self.native, items) if self.strict else [False] * len(items)
-        for item, human_next in zip(items, heard, strict=True):
+        folds = self.format.folds(self.native, items) if self.strict else []
+        for number, item in enumerate(items):
             last = found[-1][-1] if found else None
-            if last is not None and not human_next and self.meet(last, item):
+            if last is not None and (folds[number] if self.strict else self.meet(last, item)):
                 found[-1].append(item)
             else:
                 found.append([item])
         return found
 
     def meet(self, last: Item, item: Item) -> bool:
-        """Whether two neighbours become one item."""
-        roles, native = self.native.roles, self.native
-        if roles[item.number] not in self.merges or roles[last.number] != roles[item.number]:
+        """Whether two neighbours become one item: the format refuses two of their role, and the cut made them so."""
+        roles = self.native.roles
+        if roles[item.number] not in self.format.MERGES or roles[last.number] != roles[item.number]:
             return False
-        if self.strict:
-            # What stands on a server of its own kind of strictness is folded wherever the cut may touch it.
-            return last.early and self.format.alike(native, last, item)
         return not (item.number == last.number + 1 and self.is_whole(last) and self.is_whole(item))
 
     def is_whole(self, item: Item) -> bool:

@@ -91,6 +91,7 @@ class Plan:
         last_notice: notice of what left between the last checkpoint and `at` (session copies).
         items: of a body in another format that merges nothing, the item that each block stands in: words are joined
             onto another item's only where nothing else of their own stays.
+        called: up to which message it is known whether a call stays that was made since the human last spoke, and that.
         floor: the last compaction block, behind which the history begins.
         pairs: results of calls, both as keys; `answers` are the results alone.
     """
@@ -105,6 +106,7 @@ class Plan:
     lead: bool = False
     last_notice: str | None = None
     items: list[list[int]] | None = None
+    called: tuple[int, bool] = (0, False)
     floor: Key = (0, -1)
     pairs: dict[Key, Key] = field(default_factory=dict)
     answers: frozenset[Key] = frozenset()
@@ -198,7 +200,6 @@ def _stretch(plan: Plan, options: Options, begin: int, turn: Turn | None, kept_f
     said: list[list[Key]] = [[]]
     files: dict[str, None] = {}
     n_calls = n_results = n_thinking = weight = 0
-
     for number in range(begin, end):
         message = messages[number]
         called = False
@@ -264,18 +265,21 @@ def _stays_with_call(plan: Plan, options: Options, number: int, checkpoints: set
 
     Some servers want such thoughts back (docs/wire.md, 2.3), but never a message of nothing else.
     """
-    messages, first = plan.request.messages, number
-    while number >= 0:
-        blocks = messages[number].blocks
-        if messages[number].role == "user" and any(block.kind is not RESULT for block in blocks):
-            return False
-        for index, block in enumerate(blocks):
-            key = (number, index)
-            if block.kind is CALL and (key in checkpoints or _stays(plan, options, key, block, todo)):
-                said = (one for one in messages[first].blocks if one.kind is TEXT)
-                return number == first or any(wire.words(plan.request, one).strip() for one in said)
-        number -= 1
-    return False
+    messages = plan.request.messages
+    start, called = plan.called
+    for earlier in range(start, number):  # what these lose is decided: each is looked at once
+        blocks = messages[earlier].blocks
+        if messages[earlier].role == "user":
+            called = called and all(block.kind is RESULT for block in blocks)
+        elif not called:
+            called = any(b.kind is CALL and (earlier, index) not in plan.drop for index, b in enumerate(blocks))
+    plan.called = number, called
+    mine = messages[number].blocks
+    for index, block in enumerate(mine):
+        key = (number, index)
+        if block.kind is CALL and (key in checkpoints or _stays(plan, options, key, block, todo)):
+            return True
+    return called and any(block.kind is TEXT and wire.words(plan.request, block).strip() for block in mine)
 
 
 def _mark_loss(plan: Plan, turn: Turn | None, text: str) -> None:

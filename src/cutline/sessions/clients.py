@@ -34,11 +34,6 @@ def client(name: str) -> Client:
     return cast(Client, importlib.import_module(f".{name.replace('-', '_')}", __package__))
 
 
-def labels() -> str:
-    """The clients' names as people write them, in one line."""
-    return ", ".join(client(name).LABEL for name in NAMES)
-
-
 def sessions(cwd: str | os.PathLike[str] | None = None, names: Sequence[str] = NAMES) -> list[Found]:
     """The sessions of a working directory, or of every one, the newest first."""
     where = None if cwd is None else Path(cwd)

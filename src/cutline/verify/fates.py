@@ -92,6 +92,7 @@ class Fates:
         self.stretches = [Stretch(*ends_) for ends_ in zip(starts, ends, [*earlier, self.turn], strict=True)]
         self._refuse()
         self.fates = [Fate.STAYS] * len(history.blocks)
+        self._called = 0, False  # up to which message `_call_stays` has looked, and what it found
         self._decide()
         self._refuse_strangers()
 
@@ -200,14 +201,17 @@ class Fates:
 
     def _call_stays(self, message: int, todo: Block | None) -> bool:
         """Whether a call stays that was made in this message, or before it since a person last spoke."""
-        for index in range(message, -1, -1):
-            blocks = self.history.messages[index].blocks
-            if self.history.messages[index].role == "user" and any(block.kind != "result" for block in blocks):
-                break
-            if any(block.kind == "call" and self._kept_pair(block, todo) for block in blocks):
-                said = (block for block in self.history.messages[message].blocks if block.kind == "text")
-                return index == message or any(self.history.words(block).strip() for block in said)
-        return False
+        start, called = self._called
+        for earlier in self.history.messages[start:message]:
+            if earlier.role == "user":
+                called = called and all(block.kind == "result" for block in earlier.blocks)
+            else:
+                called = called or any(b.kind == "call" and self.of(b) is Fate.STAYS for b in earlier.blocks)
+        self._called = message, called
+        mine = self.history.messages[message].blocks
+        if any(block.kind == "call" and self._kept_pair(block, todo) for block in mine):
+            return True
+        return called and any(block.kind == "text" and self.history.words(block).strip() for block in mine)
 
     def _leaves_tail(self, block: Block) -> bool:
         """Whether a thought from the seam on leaves: the turn's by the turn's rule, what follows in late cuts."""

@@ -6,8 +6,6 @@ literal which stays is the one that came, and that neighbours are what the provi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ..errors import CutError, Unreadable
 from .compare import Comparison, differs, show
 from .expect import Expected, Part
@@ -98,36 +96,40 @@ def compare(before: Foreign, after: bytes, expected: Expected, added: dict[int, 
         raise CutError(5, "after", f"the output can't be read: {fault}") from None
     flat = Flat(expected, added, new.neutral())
     flat.run()
-    _Bytes(before, new, flat, ("assistant",) if strict else ()).run()
+    _Bytes(before, new, flat, strict).run()
     return flat
 
 
 class _Bytes:
     """What the neutral shape leaves out: members, spelling, the items around the blocks."""
 
-    def __init__(self, old: Foreign, new: Foreign, flat: Flat, strict: Sequence[str]) -> None:
+    def __init__(self, old: Foreign, new: Foreign, flat: Flat, strict: bool) -> None:
         self.old, self.new, self.flat = old, new, flat
-        self.strict = bool(strict) and old.name == "openai_chat"
-        self.merged = (*_MERGED.get(old.name, ()), *strict)
+        self.strict = strict and old.name == "openai_chat"
+        self.merged = ("assistant",) if self.strict else _MERGED.get(old.name, ())
+        self.parts: dict[int, list[Part]] = {}  # by item of the output, what it is made of
+        self.kept: set[tuple[int, bytes]] = set()  # items of the input and members of theirs, of which something stays
+        for part, number in flat.pairs:
+            self.parts.setdefault(new.homes[number].item, []).append(part)
+            self.kept.add((self._home(part).item, self._home(part).key))
 
     def run(self) -> None:
         self._around()
-        sources: dict[int, list[tuple[Part, Home, Home]]] = {}
         for part, number in self.flat.pairs:
-            home = self.new.homes[number]
-            sources.setdefault(home.item, []).append((part, self.old.homes[part.blocks[0].seq], home))
-            self._literal(part, self.old.homes[part.blocks[0].seq], home)
+            self._literal(part, self._home(part), self.new.homes[number])
         last = -1
         for index, item in enumerate(self.new.history.elements):
-            found = sources.get(index)
-            if found is None:
+            if index not in self.parts:
                 raise CutError(2, f"after item {index}", "an item that stands for nothing that came")
-            from_items = sorted({old.item for _, old, _ in found})
+            from_items = sorted({self._home(part).item for part in self.parts[index]})
             if from_items[0] <= last:
                 raise CutError(1, f"after item {index}", "items stand in another order")
             self._item(index, item, from_items)
-            self._neighbours(index, item, last, from_items[0])
+            self._neighbours(index, last, from_items[0])
             last = from_items[-1]
+
+    def _home(self, part: Part) -> Home:
+        return self.old.homes[part.blocks[0].seq]
 
     def _around(self) -> None:
         for one, two, offset in (
@@ -184,8 +186,7 @@ class _Bytes:
         return name in (b"content", b"output") and self._gets(index)
 
     def _gets(self, index: int) -> bool:
-        mine = [part for part, number in self.flat.pairs if self.new.homes[number].item == index]
-        return any(part.blocks[0].seq in self.flat.added for part in mine)
+        return any(part.blocks[0].seq in self.flat.added for part in self.parts[index])
 
     def _may_change(self, index: int, name: bytes, source: Node, item: Node, *, merged: bool) -> bool:
         """Members whose insides the neutral shape has proven; their elements' literals are compared one by one."""
@@ -201,34 +202,27 @@ class _Bytes:
     def _may_leave(self, name: bytes, index: int, came_from: int) -> bool:
         """Members that hold nothing but what left, and ids that tied an item before the seam to its reasoning."""
         if name == b"id":
-            early = all(
-                part.blocks[0].message < self.flat.expected.seam and part.blocks[0].seq > self.flat.old.floor
-                for part, number in self.flat.pairs
-                if self.new.homes[number].item == index
-            )
+            blocks = [part.blocks[0] for part in self.parts[index]]
+            seam, floor = self.flat.expected.seam, self.flat.old.floor
+            early = all(block.message < seam and block.seq > floor for block in blocks)
             return early and self.old.name == "openai_responses"
-        held = any(home.item == came_from and home.key == name for home in self._kept())
-        return name in _MAY_LEAVE.get(self.old.name, ()) and not held
+        return name in _MAY_LEAVE.get(self.old.name, ()) and (came_from, name) not in self.kept
 
-    def _kept(self) -> list[Home]:
-        return [self.old.homes[part.blocks[0].seq] for part, _ in self.flat.pairs]
-
-    def _role(self, item: Node) -> str:
-        named = self.new.string(item.get(b"role")) if item in self.new.history.elements else ""
-        return "user" if named in ("", "function") and self.old.name == "gemini" else named
-
-    def _old_role(self, number: int) -> str:
-        named = self.old.string(self.old.history.elements[number].get(b"role"))
-        return "user" if named in ("", "function") and self.old.name == "gemini" else named
+    def _role(self, body: Foreign, number: int) -> str:
+        named = body.string(body.history.elements[number].get(b"role"))
+        return "user" if named in ("", "function") and body.name == "gemini" else named
 
     def _merges(self, from_items: list[int]) -> bool:
-        roles = {self._old_role(number) for number in from_items}
+        roles = {self._role(self.old, number) for number in from_items}
         return len(roles) == 1 and roles.pop() in self.merged
 
-    def _neighbours(self, index: int, item: Node, last: int, first: int) -> None:
-        """Two neighbours of a role that must not have one stand so only where they came so."""
-        if not index or self._role(item) not in self.merged:
+    def _neighbours(self, index: int, last: int, first: int) -> None:
+        """Two neighbours of a role that must not have one stand so only where they came so.
+
+        Which of them are folded for a strict server, the comparison of the blocks has shown.
+        """
+        if not index or self.strict or first == last + 1:
             return
-        before = self.new.history.elements[index - 1]
-        if not self.strict and self._role(before) == self._role(item) and first != last + 1:
-            raise CutError(5, f"after item {index}", f"two neighbours of the role {self._role(item)!r}")
+        role = self._role(self.new, index)
+        if role in self.merged and self._role(self.new, index - 1) == role:
+            raise CutError(5, f"after item {index}", f"two neighbours of the role {role!r}")

@@ -19,7 +19,7 @@ from .neutral import Native, Neutral, Place
 NAME = "converse"
 LIST = "messages"
 MERGES = frozenset(("user", "assistant"))
-STRICT: frozenset[str] = frozenset()
+STRICT = False
 STRIPS = False
 _FILES = ("image", "document", "video", "audio", "searchResult", "guardContent")
 _CONTROL = ("toolAddition", "toolRemoval", "citationsContent")
@@ -27,7 +27,7 @@ _MARK = "cachePoint"
 _KEYS = frozenset(("text", "toolUse", "toolResult", "reasoningContent", _MARK, *_FILES, *_CONTROL))
 
 
-def looks(top: Mapping[str, Any], items: Sequence[Mapping[str, Any]]) -> bool:
+def looks(items: Sequence[Mapping[str, Any]]) -> bool:
     """Whether a body is of this format: its blocks have no type, and are named by their one member."""
     blocks = [block for item in items if isinstance(item.get("content"), list) for block in item["content"]]
     return bool(blocks) and all(isinstance(b, dict) and "type" not in b and not _KEYS.isdisjoint(b) for b in blocks)
@@ -181,13 +181,8 @@ def _thinks(native: Native, span: tuple[int, int]) -> bool:
     return spans.find(native.view, span[0], "reasoningContent") is not None
 
 
-def alike(native: Native, one: Item, other: Item) -> bool:
+def folds(native: Native, items: Sequence[Item]) -> list[bool]:
     """No server of this format is stricter than the format."""
-    return False
-
-
-def heard(native: Native, items: Sequence[Item]) -> list[bool]:
-    """Nothing is folded here."""
     return [False] * len(items)
 
 

@@ -28,19 +28,14 @@ class Format(Protocol):
     """The body's member that holds the history."""
     MERGES: frozenset[str]
     """Roles of which two neighbours are refused: what the cut made neighbours is merged."""
-    STRICT: frozenset[str]
-    """The same for servers that are stricter than the format (`profile="strict"`)."""
+    STRICT: bool
+    """Whether there are servers that are stricter than the format (`profile="strict"`)."""
 
     STRIPS: bool
     """Whether an item before the seam may change though all of it stays."""
 
-    def looks(self, top: Mapping[str, Any], items: Sequence[Mapping[str, Any]]) -> bool:
-        """Whether a body is of this format.
-
-        Args:
-            top: the body's members, decoded, without its history.
-            items: its history, decoded.
-        """
+    def looks(self, items: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether a body is of this format, by its decoded history."""
 
     def read(self, body: bytes, view: str, top: dict[str, Member]) -> Native:
         """Read a body. Raises Unreadable for the first doubt."""
@@ -48,11 +43,8 @@ class Format(Protocol):
     def edits(self, native: Native, item: Item, inside: Inside, added: Mapping[Place, Sequence[Added]]) -> list[Edit]:
         """What changes in an item of which something left, or to which something was joined or added."""
 
-    def alike(self, native: Native, one: Item, other: Item) -> bool:
-        """Whether two neighbours may be folded into one for a strict server, and nothing of the first would be lost."""
-
-    def heard(self, native: Native, items: Sequence[Item]) -> list[bool]:
-        """For each item, whether folding words into it would leave two of a human's messages in a row."""
+    def folds(self, native: Native, items: Sequence[Item]) -> list[bool]:
+        """For each item, whether a strict server wants the neighbour before it folded into it."""
 
     def merge(self, native: Native, items: Sequence[Item], literals: Sequence[bytes]) -> bytes:
         """One item out of neighbours of one role, each given as the literal that it would be alone."""
@@ -91,9 +83,8 @@ def read(body: bytes) -> Native | None:
         history = next((top[key] for key in ("messages", "input", "contents") if key in top), None)
         if history is None or view[history.start] != "[":
             return None
-        values = {key: spans.decode(body[member.start : member.end]) for key, member in top.items()}
-        items = [item for item in values.pop(history.key) if isinstance(item, dict)]
-        fits = [name for name in NAMES if history.key == format_of(name).LIST and format_of(name).looks(values, items)]
+        items = [item for item in spans.decode(body[history.start : history.end]) if isinstance(item, dict)]
+        fits = [name for name in NAMES if history.key == format_of(name).LIST and format_of(name).looks(items)]
         if not fits:
             return None
         if len(fits) > 1:

@@ -19,7 +19,7 @@ from .neutral import Native, Neutral, Place
 NAME = "gemini"
 LIST = "contents"
 MERGES = frozenset(("model",))
-STRICT: frozenset[str] = frozenset()
+STRICT = False
 STRIPS = False
 _CALL, _ANSWER = ("functionCall", "function_call"), ("functionResponse", "function_response")
 _SERVED = {
@@ -29,7 +29,7 @@ _SERVED = {
 _FILES = ("inlineData", "inline_data", "fileData", "file_data")
 
 
-def looks(top: Mapping[str, Any], items: Sequence[Mapping[str, Any]]) -> bool:
+def looks(items: Sequence[Mapping[str, Any]]) -> bool:
     """Whether a body is of this format."""
     return bool(items) and all(isinstance(item.get("parts"), list) for item in items)
 
@@ -197,13 +197,8 @@ def _answered(native: Native, at: int, given: Sequence[Added], place: Place) -> 
     return [Edit(at, at, comma + b'"cutline_notice":"%s"' % text, kind, place)]
 
 
-def alike(native: Native, one: Item, other: Item) -> bool:
+def folds(native: Native, items: Sequence[Item]) -> list[bool]:
     """No server of this format is stricter than the format."""
-    return False
-
-
-def heard(native: Native, items: Sequence[Item]) -> list[bool]:
-    """Nothing is folded here."""
     return [False] * len(items)
 
 

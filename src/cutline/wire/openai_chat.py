@@ -19,7 +19,7 @@ from .neutral import Native, Neutral, Place
 NAME = "openai_chat"
 LIST = "messages"
 MERGES: frozenset[str] = frozenset()
-STRICT = frozenset(("assistant",))
+STRICT = True
 STRIPS = False
 THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
 """Members of an assistant's message that hold its reasoning, by server (docs/wire.md, 2.3)."""
@@ -29,7 +29,7 @@ _CLAUDE = "claude"
 _PART = b'{"type":"text","text":"%s"}'
 
 
-def looks(top: dict[str, Any], messages: list[dict[str, Any]]) -> bool:
+def looks(messages: Sequence[Mapping[str, Any]]) -> bool:
     """Whether a body is of this format, by its members and those of its messages."""
     own = ("tool_calls", "function_call", "tool_call_id", *THOUGHTS)
     if any(message.get("role") == "developer" or any(key in message for key in own) for message in messages):
@@ -281,31 +281,35 @@ def edits(native: Native, item: Item, inside: Inside, added: Mapping[Place, Sequ
     return without(members, gone, found)
 
 
-def alike(native: Native, one: Item, other: Item) -> bool:
-    """Whether two messages have the same other members, and the first keeps no reasoning and no call."""
+def folds(native: Native, items: Sequence[Item]) -> list[bool]:
+    """For each message, whether the agent's words before it go into it, so that no two of its messages are neighbours.
+
+    Not into a message with calls that a human's follows: strict servers don't count it, so words in it would leave two
+    of the human's in a row. Nor where something of the first message would be lost.
+    """
+    human = False
+    heard: list[bool] = []
+    for item in reversed(items):
+        calls = any(piece.places[0].member in ("tool_calls", "function_call") for piece in item.pieces)
+        heard.append(human and calls)
+        if native.roles[item.number] == "user":
+            human = True
+        elif native.roles[item.number] == "assistant" and not calls:
+            human = False
+    pairs = zip(items, items[1:], heard[-2::-1], strict=False)
+    return [False, *(not before and _fold(native, one, other) for one, other, before in pairs)]
+
+
+def _fold(native: Native, one: Item, other: Item) -> bool:
+    """Whether two messages are the agent's, the first before the seam and of nothing but words, and both alike."""
+    if native.roles[one.number] != "assistant" or native.roles[other.number] != "assistant" or not one.early:
+        return False
     if any(piece.places[0].member not in ("content", "refusal") for piece in one.pieces):
         return False
     but = ("role", "content", "tool_calls", "function_call", *THOUGHTS)
     starts = [native.items[item.number][0] for item in (one, other)]
     first, second = (absent(native.body, native.view, start, but) for start in starts)
     return first == second
-
-
-def heard(native: Native, items: Sequence[Item]) -> list[bool]:
-    """For each message that keeps a call, whether a human speaks next: strict servers don't count such a message.
-
-    Words before it have to stay a message of their own then, or two of the human's would be neighbours to them.
-    """
-    found: list[bool] = []
-    human = False
-    for item in reversed(items):
-        calls = any(piece.places[0].member in ("tool_calls", "function_call") for piece in item.pieces)
-        found.append(human and calls)
-        if native.roles[item.number] == "user":
-            human = True
-        elif native.roles[item.number] == "assistant" and not calls:
-            human = False
-    return found[::-1]
 
 
 def merge(native: Native, items: Sequence[Item], literals: Sequence[bytes]) -> bytes:

@@ -19,7 +19,7 @@ from .neutral import Native, Neutral, Place
 NAME = "openai_responses"
 LIST = "input"
 MERGES: frozenset[str] = frozenset()
-STRICT: frozenset[str] = frozenset()
+STRICT = False
 STRIPS = True
 # What a call's arguments stand in, by type; its name where it has none of its own is the type without "_call".
 _CALLS = {
@@ -45,7 +45,7 @@ _WORDS = ("input_text", "output_text", "text", "summary_text")
 _FILES = ("input_image", "input_file", "input_audio")
 
 
-def looks(top: Mapping[str, Any], items: Sequence[Mapping[str, Any]]) -> bool:
+def looks(items: Sequence[Mapping[str, Any]]) -> bool:
     """Whether a body is of this format: each item says its type, or is a message."""
     return bool(items) and all("type" in item or "role" in item or "id" in item for item in items)
 
@@ -239,13 +239,8 @@ def _is_models(native: Native, members: dict[str, Member]) -> bool:
     return values.get("role") == b'"assistant"' or (type_ in _CALLS and "call_id" in members)
 
 
-def alike(native: Native, one: Item, other: Item) -> bool:
+def folds(native: Native, items: Sequence[Item]) -> list[bool]:
     """No server of this format is stricter than the format."""
-    return False
-
-
-def heard(native: Native, items: Sequence[Item]) -> list[bool]:
-    """Nothing is folded here."""
     return [False] * len(items)
 
 

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import cast
 
 from ...plan import Plan
+from ..damage import Torn
 from ..model import Copy, Prove
 from ..model import Session as AnySession
 from . import copy as copies
 from .branch import Branch
 from .find import SessionFile, folder_name, projects, sessions, subagents
 from .history import History, RecordPlace, history
-from .records import Log, Record, Torn, read
+from .records import Log, Record, read
 from .session import Session, open_session
 
 LABEL = "Claude Code"

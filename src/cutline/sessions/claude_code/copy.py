@@ -8,29 +8,25 @@ is complete, proven and durable before it has a session's name.
 
 from __future__ import annotations
 
-import os
 import re
 import uuid
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import BinaryIO
 
 from ... import spans
-from ...errors import InputError
 from ...plan import Plan
 from ...splice import result_literal, text_literal
 from ...wire import anthropic as wire
+from ..files import write_file
 from ..model import Copy, Prove
 from ..neutral import around
 from .history import History
 from .history import history as rebuilt
 from .records import Record, read
 
-_TEMPORARY = ".cutline-tmp"
 _CALLER = re.compile(rb'"(?:toolUseID|parentToolUseID)"\s*:\s*"([^"\\]*)"').findall
 # Newer clients keep whole requests beside the records, for themselves: a resume never reads them, and they would
 # carry into the copy what left it (docs/claude-code-sessions.md).
@@ -61,59 +57,11 @@ def write(history: History, plan: Plan, title: str, prove: Prove) -> Copy:
     source = history.log.path.resolve()
     new_id = str(uuid.uuid4())
     final = source.with_name(f"{new_id}.jsonl")
-    temporary = source.with_name(f".{new_id}{_TEMPORARY}")
     rewriting = _Rewriting(history, plan, new_id, title)
-    _clear_left_overs(source.parent)
-    try:
-        with _create(temporary) as handle:
-            for line in rewriting.lines():
-                handle.write(line)
-            handle.flush()
-            os.fsync(handle.fileno())
-        prove(temporary, new_id, rewriting.notice)
-        size = temporary.stat().st_size
-        temporary.rename(final)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise InputError(f"{source.parent}: the copy can't be written ({reason}); nothing was left behind") from None
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-    _sync_folder(source.parent)
+    size = write_file(final, rewriting.lines(), lambda path: prove(path, new_id, rewriting.notice))
     missed = max(0, source.stat().st_size - history.log.size)
     gone, relinked = len(rewriting.gone), rewriting.relinked
     return Copy(final, new_id, rewriting.notice, rewriting.written, gone, relinked, size, missed)
-
-
-def _create(path: Path) -> BinaryIO:
-    """A new file that only its owner can read, from its first moment and whatever the umask."""
-    handle = os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
-    with suppress(ImportError):
-        import fcntl
-
-        fcntl.flock(handle, fcntl.LOCK_EX)
-    return handle
-
-
-def _clear_left_overs(folder: Path) -> None:
-    """Remove temporary files of runs that were killed: those that nobody holds a lock on."""
-    try:
-        import fcntl
-    except ImportError:
-        return
-    for path in folder.glob(f".*{_TEMPORARY}"):
-        with suppress(OSError), path.open("rb") as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            path.unlink()
-
-
-def _sync_folder(folder: Path) -> None:
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 class _Rewriting:

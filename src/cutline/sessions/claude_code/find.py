@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from ..opening import EDGE, edges, regular
 from . import titles
 
-_EDGE = 1 << 16
 _LONGEST = 200
 _TALK = re.compile(rb'"type"\s*:\s*"(?:user|assistant)"').search
 _SESSION = re.compile(rb'"sessionId"\s*:\s*"([^"\\]+)"').search
@@ -48,19 +47,11 @@ class SessionFile:
     @property
     def talks(self) -> bool:
         """Whether somebody says something in it; a large file is taken to talk."""
-        return self.size > 2 * _EDGE or any(map(_TALK, self._edges))
+        return self.size > 2 * EDGE or any(map(_TALK, self._edges))
 
     @cached_property
     def _edges(self) -> tuple[bytes, bytes]:
-        try:
-            with self.path.open("rb") as handle:
-                head = handle.read(_EDGE)
-                if self.size <= _EDGE:
-                    return head, b""
-                handle.seek(max(_EDGE, self.size - _EDGE))
-                return head, handle.read(_EDGE)
-        except OSError:
-            return b"", b""
+        return edges(self.path, self.size)
 
 
 def projects() -> Path:
@@ -109,10 +100,10 @@ def subagents(path: Path) -> list[Path]:
     Newer versions keep them in ``<session>/subagents/``, older ones as ``agent-*.jsonl`` beside the session.
     """
     own = path.with_suffix("") / "subagents"
-    found = {file for file in own.rglob("agent-*.jsonl") if _regular(file)} if own.is_dir() else set()
+    found = {file for file in own.rglob("agent-*.jsonl") if regular(file)} if own.is_dir() else set()
     if not path.name.startswith("agent-"):
         for file in path.parent.glob("agent-*.jsonl"):
-            if _regular(file) and _owner(file) == path.stem:
+            if regular(file) and _owner(file) == path.stem:
                 found.add(file)
     return sorted(found)
 
@@ -136,18 +127,9 @@ def _listed(folder: Path) -> Iterator[SessionFile]:
     for path in entries:
         if path.suffix != ".jsonl" or path.name.startswith((".", "agent-")):
             continue
-        found = _regular(path)
+        found = regular(path)
         if found and found.st_size:
             yield SessionFile(path, path.stem, folder.name, found.st_size, found.st_mtime)
-
-
-def _regular(path: Path) -> os.stat_result | None:
-    """The state of a regular file (symlinks are followed); None for anything else."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found if stat.S_ISREG(found.st_mode) else None
 
 
 def _owner(path: Path) -> str:

@@ -15,12 +15,13 @@ from typing import NamedTuple
 from ... import spans
 from ...errors import InputError
 from ...money import Usage
+from ..lines import unview
 from ..model import Origin, Request
 from . import branch as branches
 from .branch import Branch
 from .literals import Item, Opened, words
 from .people import foreign, typed
-from .records import Log, Record, unview
+from .records import Log, Record
 
 SYNTHETIC = "<synthetic>"
 """The model's name in records that the client made itself."""

@@ -9,6 +9,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..damage import told
 from . import titles
 from .find import folder_name, subagents
 from .history import History, history
@@ -71,16 +72,7 @@ class Session:
     @property
     def damage(self) -> list[str]:
         """What could not be read of the file, one sentence each."""
-        log, told = self.log, []
-        if log.torn:
-            lines = ", ".join(str(torn.line) for torn in log.torn[:5])
-            fragments = f"{len(log.torn)} torn fragment{'s' if len(log.torn) > 1 else ''}"
-            told.append(f"{fragments} (line {lines}): in the original only.")
-        if log.glued:
-            told.append(f"Records glued into one line were parted (line {', '.join(map(str, log.glued[:5]))}).")
-        if log.grew:
-            told.append(f"The session grew while it was read: its last {log.grew:,} bytes are not in this.")
-        return told
+        return told([torn.line for torn in self.log.torn], self.log.glued, self.log.grew)
 
     @property
     def sealed(self) -> str:

@@ -11,6 +11,7 @@ import json
 import re
 from typing import Any
 
+from ..opening import one_line
 from .history import History
 from .literals import Opened, words
 from .people import foreign, typed
@@ -20,7 +21,6 @@ _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "sum
 _COMMAND = re.compile(
     r"<command-name>\s*(.*?)\s*</command-name>(?:.*?<command-args>\s*(.*?)\s*</command-args>)?", re.DOTALL
 )
-_LONGEST = 200
 
 
 def of(history: History) -> str:
@@ -90,5 +90,4 @@ def _line(text: str) -> str:
     command = _COMMAND.search(text)
     if command:
         text = f"{command[1]} {command[2] or ''}"
-    text = "".join(letter if letter.isprintable() else " " for letter in text[: 4 * _LONGEST])
-    return " ".join(text.split())[:_LONGEST]
+    return one_line(text)

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import cast
 
 from ...plan import Plan
+from ..damage import Torn
 from ..model import Copy, Prove
 from ..model import Session as AnySession
 from ..neutral import NeutralSession
 from . import copy as copies
 from . import packed
 from .find import SessionFile, places, sessions
-from .records import Log, Record, Torn, read
+from .records import Log, Record, read
 from .session import open_session
 
 LABEL = "Codex"

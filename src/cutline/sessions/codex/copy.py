@@ -15,12 +15,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO
 
 from ... import spans
 from ...errors import InputError
 from ...plan import Addition, Plan
 from ...splice import inside_of
+from ..files import unwritable, write_file
 from ..model import Copy, Prove
 from ..neutral import NeutralSession, around
 from . import find
@@ -31,7 +31,6 @@ from .people import NOTICE
 from .records import Log, Record, read
 from .session import Source
 
-_TEMPORARY = ".cutline-tmp"
 # Items that a completed event repeats of what was said: they stay.
 _SAID = frozenset(("UserMessage", "AgentMessage", "Plan", "HookPrompt", "EnteredReviewMode", "ExitedReviewMode"))
 # Events that say again what an item beside them holds, without its id.
@@ -73,29 +72,12 @@ def write(session: NeutralSession, plan: Plan, title: str, prove: Prove) -> Copy
     original = source.log.path.resolve()
     new_id = str(uuid.uuid4())
     rewriting = _Rewriting(session, plan, new_id, title)
-    folder = original.parent
+    final = _place(original, source, new_id)
     try:
-        final = _place(original, source, new_id)
-        folder = final.parent
-        folder.mkdir(parents=True, exist_ok=True)
-        temporary = final.with_name(f".{new_id}{_TEMPORARY}")
-        _clear_left_overs(folder)
-        try:
-            with _create(temporary) as handle:
-                for line in rewriting.lines():
-                    handle.write(line)
-                handle.flush()
-                os.fsync(handle.fileno())
-            prove(temporary, new_id, rewriting.notice)
-            size = temporary.stat().st_size
-            temporary.rename(final)
-        finally:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
+        final.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise InputError(f"{folder}: the copy can't be written ({reason}); nothing was left behind") from None
-    _sync_folder(folder)
+        raise unwritable(final.parent, error) from None
+    size = write_file(final, rewriting.lines(), lambda path: prove(path, new_id, rewriting.notice))
     _name(final, new_id, title)
     missed = 0 if source.log.packed else max(0, original.stat().st_size - source.log.size)
     return Copy(final, new_id, rewriting.notice, rewriting.written, len(rewriting.gone), 0, size, missed)
@@ -120,37 +102,6 @@ def _name(final: Path, id: str, title: str) -> None:
         handle = os.open(home / find.INDEX, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
         try:
             os.write(handle, entry)
-        finally:
-            os.close(handle)
-
-
-def _create(path: Path) -> BinaryIO:
-    """A new file that only its owner can read, from its first moment and whatever the umask."""
-    handle = os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
-    with suppress(ImportError):
-        import fcntl
-
-        fcntl.flock(handle, fcntl.LOCK_EX)
-    return handle
-
-
-def _clear_left_overs(folder: Path) -> None:
-    """Remove temporary files of runs that were killed: those that nobody holds a lock on."""
-    try:
-        import fcntl
-    except ImportError:
-        return
-    for path in folder.glob(f".*{_TEMPORARY}"):
-        with suppress(OSError), path.open("rb") as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            path.unlink()
-
-
-def _sync_folder(folder: Path) -> None:
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
         finally:
             os.close(handle)
 

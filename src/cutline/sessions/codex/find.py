@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from ..opening import EDGE, one_line
 from . import packed
 from .people import request_of, typed
 
-_EDGE = 1 << 16
 _NAME = re.compile(r"rollout-(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)-([0-9a-fA-F-]{36})\.jsonl(?:\.zst)?\Z")
 _CWD = re.compile(rb'"cwd"\s*:\s*("(?:[^"\\]|\\.)*")').search
 _TAGGED = re.compile(rb"<cwd>([^<\\]+)</cwd>|Current working directory: ([^\\]+)").search
@@ -29,7 +29,6 @@ _PARENT = re.compile(rb'"parent_thread_id"\s*:\s*"([^"\\]+)"').search
 _TALK = re.compile(rb'"type"\s*:\s*"(?:message|function_call|user_message|agent_message)"').search
 _RENAMED = re.compile(rb'"thread_name"\s*:\s*("(?:[^"\\]|\\.)*")').findall
 INDEX = "session_index.jsonl"
-_LONGEST = 200
 
 
 @dataclass(frozen=True)
@@ -71,12 +70,12 @@ class SessionFile:
         renamed = [*_RENAMED(self._edges[0]), *_RENAMED(self._edges[1])]
         name = self.names.get(self.id) or (_text(renamed[-1]) if renamed else "")
         # Before the first words there may be more instructions than an edge holds.
-        return line(name or _first(self._edges[0]) or _first(_head(self.path, 8 * _EDGE)))
+        return one_line(name or _first(self._edges[0]) or _first(_head(self.path, 8 * EDGE)))
 
     @property
     def talks(self) -> bool:
         """Whether somebody says something in it; a large file is taken to talk."""
-        return self.size > 2 * _EDGE or any(map(_TALK, self._edges))
+        return self.size > 2 * EDGE or any(map(_TALK, self._edges))
 
     @cached_property
     def _edges(self) -> tuple[bytes, bytes]:
@@ -164,22 +163,16 @@ def is_subagents(head: bytes) -> bool:
     return _SUBAGENT(head.partition(b"\n")[0]) is not None
 
 
-def line(text: str) -> str:
-    """One printable line of a text."""
-    text = "".join(letter if letter.isprintable() else " " for letter in text[: 4 * _LONGEST])
-    return " ".join(text.split())[:_LONGEST]
-
-
 def edges(path: Path) -> tuple[bytes, bytes]:
     """The first and the last 64 KB of a rollout; of a packed one the first only, since its end has to be unpacked."""
     try:
-        head = _head(path, _EDGE)
+        head = _head(path, EDGE)
         size = path.stat().st_size
-        if path.suffix == packed.SUFFIX or size <= _EDGE:
+        if path.suffix == packed.SUFFIX or size <= EDGE:
             return head, b""
         with path.open("rb") as handle:
-            handle.seek(max(_EDGE, size - _EDGE))
-            return head, handle.read(_EDGE)
+            handle.seek(max(EDGE, size - EDGE))
+            return head, handle.read(EDGE)
     except OSError:
         return b"", b""
 

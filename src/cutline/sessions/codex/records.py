@@ -10,22 +10,21 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from ... import spans
-from ...errors import InputError, Unreadable
-from ...spans import DOUBTS, scan, skip
+from ...errors import InputError
+from ..damage import Damage, Torn
+from ..lines import word
+from ..opening import fetching, open_file
 from . import packed as packing
 
 _HINT = "give a rollout file of Codex, or type: cutline ls"
 # How a record begins (it is searched for behind a torn fragment).
 _START = re.compile(r'\{\s*"(?:timestamp|ordinal|type|id|record_type)"').finditer
-_TRIES = 500  # each may run to the line's end
 _OUTER = frozenset(("session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state"))
 
 
@@ -58,14 +57,6 @@ class Record(NamedTuple):
     timestamp: str = ""
     model: str = ""
     bare: bool = False
-
-
-class Torn(NamedTuple):
-    """Bytes that are no whole record: their line (from 1), where they stand and how many they are."""
-
-    line: int
-    offset: int
-    length: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +93,8 @@ class Log:
             InputError: the file is gone, or has become shorter; the function raises the latter too.
         """
         with _open(self.path)[0] as handle:
-
-            def fetch(record: Record) -> bytes:
-                handle.seek(record.offset)
-                found = handle.read(record.length)
-                if len(found) != record.length:
-                    raise InputError(f"{self.path}: became shorter while it was read; try again")
-                return found
-
-            yield fetch
+            again = fetching(handle, self.path)
+            yield lambda record: again(record.offset, record.length)
 
 
 def read(path: str | os.PathLike[str]) -> Log:
@@ -130,29 +114,17 @@ def read(path: str | os.PathLike[str]) -> Log:
         grew = 0 if packed else os.fstat(handle.fileno()).st_size - size
         if not index.records:
             handle.seek(0)
-            raise InputError(f"{file}: {index.why(handle.read(4096))}; {_HINT}")
-    glued = tuple(dict.fromkeys(index.glued))
-    torn, others = tuple(index.torn), tuple(index.others)
+            raise InputError(f"{file}: {index.damage.why(handle.read(4096))}; {_HINT}")
+    glued = tuple(dict.fromkeys(index.damage.glued))
+    torn, others = tuple(index.damage.torn), tuple(index.damage.others)
     return Log(file, size, max(grew, 0), index.records, glued, torn, others, packed, index.last)
 
 
 def _open(file: Path) -> tuple[BinaryIO, int, bool]:
     """Open a regular file (symlinks are followed), say how many bytes it has now, and whether it was compressed."""
-    try:
-        found = file.stat()
-        if stat.S_ISDIR(found.st_mode):
-            raise InputError(f"{file}: is a directory; give one session file in it, or type: cutline ls")
-        if not stat.S_ISREG(found.st_mode):
-            raise InputError(f"{file}: is no regular file; {_HINT}")
-        handle = file.open("rb")
-    except FileNotFoundError:
-        raise InputError(f"{file}: no such file; {_HINT}") from None
-    except OSError as error:
-        raise InputError(f"{file}: can't be read ({error.strerror}); check its permissions") from None
-    except ValueError as error:  # a NUL in the name
-        raise InputError(f"{str(file)!r}: can't be a file's name ({error}); {_HINT}") from None
+    handle, size = open_file(file, _HINT)
     if file.suffix != packing.SUFFIX:
-        return handle, os.fstat(handle.fileno()).st_size, False
+        return handle, size, False
     try:
         with handle:
             unpacked = packing.unpacked(handle)
@@ -169,63 +141,16 @@ class _Index:
 
     size: int
     records: list[Record] = field(default_factory=list)
-    glued: list[int] = field(default_factory=list)
-    torn: list[Torn] = field(default_factory=list)
-    others: list[int] = field(default_factory=list)
+    damage: Damage = field(default_factory=Damage)
     last: str = ""
-    doubt: str = ""
     _seen: dict[str, str] = field(default_factory=dict)
 
     def lines(self, handle: BinaryIO) -> None:
-        offset = number = 0
-        while offset < self.size:
-            raw = handle.readline(self.size - offset)
-            if not raw:
-                break
-            number += 1
-            self._line(raw, number, offset)
-            offset += len(raw)
-
-    def _line(self, raw: bytes, line: int, offset: int) -> None:
-        text = raw.decode("latin-1")
-        end = len(text.rstrip(" \t\r\n"))
-        at = skip(text, 0)
-        whole = 0
-        while at < end:
-            start = at
-            try:
-                value, behind = scan(text, at)
-                if type(value) is not tuple:
-                    # A bare value counts only where it is the whole line: a fragment can begin with a number.
-                    if start or behind != end:
-                        raise ValueError("no object")
-                    self.others.append(line)
-                elif not raw.isascii():
-                    spans.view(raw[start:behind])
-            except DOUBTS as error:
-                self._doubt(spans.doubt(error, text), line, offset)
-                at = _restart(text, at + 1, end)
-                self.torn.append(Torn(line, offset + start, at - start))
-                continue
-            except Unreadable as error:
-                self._doubt(error, line, offset + start)
-                self.torn.append(Torn(line, offset + start, behind - start))
-            else:
-                if type(value) is tuple:
-                    if self._add(dict(value), line, offset + start, behind - start):
-                        whole += 1
-                    else:
-                        self.others.append(line)
-            at = skip(text, behind)
-        if whole > 1:
-            self.glued.append(line)
-
-    def _doubt(self, error: Unreadable, line: int, offset: int) -> None:
-        self.doubt = self.doubt or f"line {line} is no record ({error.what} at byte {offset + error.at:,})"
+        self.damage.lines(handle, self.size, self._add, _START, _is_record)
 
     def _add(self, got: dict[str, Any], line: int, offset: int, length: int) -> bool:
         """Index an object; False where it is no record."""
-        type_, inside, timestamp = _word(got, "type"), got.get("payload"), _word(got, "timestamp")
+        type_, inside, timestamp = word(got, "type"), got.get("payload"), word(got, "timestamp")
         bare = type(inside) is not tuple
         payload = got if type(inside) is not tuple else dict(inside)
         if not bare and not type_:
@@ -238,18 +163,18 @@ class _Index:
                 if "id" not in got or not timestamp:
                     return False
                 type_ = "session_meta"
-        kind = "" if type_ in ("session_meta", "state") else _word(payload, "type")
-        call = _word(payload, "call_id") or _word(payload, "callId")
+        kind = "" if type_ in ("session_meta", "state") else word(payload, "type")
+        call = word(payload, "call_id") or word(payload, "callId")
         item, turns = "", 0
         if type_ == "response_item":
-            call = call or ("" if kind == "message" else _word(payload, "id"))
+            call = call or ("" if kind == "message" else word(payload, "id"))
         elif type_ == "event_msg":
             inside = payload.get("item")
             if kind == "item_completed" and type(inside) is tuple:
                 completed = dict(inside)
-                item, call = _word(completed, "type"), _word(completed, "id")
+                item, call = word(completed, "type"), word(completed, "id")
             elif kind == "guardian_assessment":
-                call = _word(payload, "target_item_id")
+                call = word(payload, "target_item_id")
             elif kind == "thread_rolled_back":
                 told = payload.get("num_turns")
                 turns = int(told) if isinstance(told, str) and told.isdecimal() and len(told) < 9 else 0
@@ -257,8 +182,8 @@ class _Index:
         if len(self._seen) > 4096:
             self._seen.clear()
         same = self._seen.setdefault
-        role = _word(payload, "role") if kind == "message" else ""
-        model = _word(payload, "model") if type_ == "turn_context" else ""
+        role = word(payload, "role") if kind == "message" else ""
+        model = word(payload, "model") if type_ == "turn_context" else ""
         self.records.append(
             Record(
                 *(line, offset, length, same(type_, type_), same(kind, kind), same(role, role)),
@@ -267,39 +192,7 @@ class _Index:
         )
         return True
 
-    def why(self, head: bytes) -> str:
-        """Why a file holds no record, in a few words."""
-        if b"\0" in head:
-            return f"a binary file (a NUL at byte {head.index(0):,}), no session"
-        if self.doubt:
-            return self.doubt
-        if self.others:
-            return f"no record of a session in it (line {self.others[0]} is JSON without a record's “type”)"
-        return "only empty lines, no session"
 
-
-def _restart(text: str, at: int, end: int) -> int:
-    """Where the next whole record of the line begins, or `end`.
-
-    An object inside the torn one is no record: a record has a payload, and nothing but another record or the line's
-    end follows it.
-    """
-    failed = 0
-    for found in _START(text, at, end):
-        try:
-            value, behind = scan(text, found.start())
-        except DOUBTS:
-            failed += 1
-            if failed == _TRIES:
-                break
-            continue
-        if type(value) is tuple and (behind == end or text[skip(text, behind)] == "{"):
-            got = dict(value)
-            if got.get("type") in _OUTER and type(got.get("payload")) is tuple:
-                return found.start()
-    return end
-
-
-def _word(got: dict[str, Any], key: str) -> str:
-    value = got.get(key)
-    return value if type(value) is str else ""
+def _is_record(got: dict[str, Any]) -> bool:
+    """Whether an object behind a torn one is a record: it has a payload."""
+    return got.get("type") in _OUTER and type(got.get("payload")) is tuple

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from ..damage import told
 from ..neutral import NeutralSession
+from ..opening import one_line
 from . import find
 from .history import history
 from .records import Log, Record, read
@@ -58,7 +60,7 @@ def open_session(path: Path, id: str = "") -> NeutralSession:
         path=path,
         id=own,
         cwd=_word(first, "cwd") or find.cwd_of(find.edges(path)[0]),
-        title=find.line(title),
+        title=one_line(title),
         history=found.history,
         version=next((_word(one, "cli_version") for one in reversed(mine) if _word(one, "cli_version")), ""),
         git_branch=_word(git, "branch"),
@@ -71,18 +73,10 @@ def open_session(path: Path, id: str = "") -> NeutralSession:
 
 
 def _damage(log: Log, meta: dict[str, Any]) -> list[str]:
-    told = []
-    if log.torn:
-        lines = ", ".join(str(torn.line) for torn in log.torn[:5])
-        fragments = f"{len(log.torn)} torn fragment{'s' if len(log.torn) > 1 else ''}"
-        told.append(f"{fragments} (line {lines}): in the original only.")
-    if log.glued:
-        told.append(f"Records glued into one line were parted (line {', '.join(map(str, log.glued[:5]))}).")
-    if log.grew:
-        told.append(f"The session grew while it was read: its last {log.grew:,} bytes are not in this.")
+    found = told([torn.line for torn in log.torn], log.glued, log.grew)
     if _base(meta):
-        told.append(f"It is a fork: what stands before it is in session {_base(meta)} and not in this.")
-    return told
+        found.append(f"It is a fork: what stands before it is in session {_base(meta)} and not in this.")
+    return found
 
 
 def _sealed(log: Log, meta: dict[str, Any]) -> str:

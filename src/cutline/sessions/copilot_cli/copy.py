@@ -23,10 +23,10 @@ from ...errors import InputError
 from ...plan import Plan
 from ...splice import result_literal
 from ...wire import anthropic as wire
+from ..files import TEMPORARY, unwritable, write_file
+from ..lines import Opened, unview
 from ..model import Copy, Prove
 from ..neutral import NeutralHistory, around
-from ..pi.files import write_file
-from ..pi.lines import Opened, unview
 from .events import Event, Log, read
 from .find import ABOUT, EVENTS
 from .history import CALLS, REASONING, reasons, result
@@ -36,7 +36,6 @@ Fetch = Callable[[Event], bytes]
 Edit = tuple[int, int, bytes]
 """Bytes `start` to `end` become these."""
 
-_TEMPORARY = ".cutline-tmp"
 # What the session keeps beside its events for the agent: a plan, files, what it stored before a summary, its lists.
 _BESIDE = ("plan.md", "files", "research", "checkpoints", "session.db")
 # The client's log of what it sent and was sent repeats whole requests; a resume never reads it.
@@ -64,7 +63,7 @@ def write(log: Log, history: NeutralHistory, plan: Plan, title: str, prove: Prov
     final = (source.parent.parent if own else source.parent) / new_id
     copying = _Copying(log, history, plan, new_id)
     # The client passes over a folder whose name begins with a dot.
-    folder = final.with_name(f".{new_id}{_TEMPORARY}")
+    folder = final.with_name(f".{new_id}{TEMPORARY}")
     _clear_left_overs(final.parent)
     held = -1
     try:
@@ -74,8 +73,7 @@ def write(log: Log, history: NeutralHistory, plan: Plan, title: str, prove: Prov
         size = write_file(folder / EVENTS, copying.lines(), lambda path: prove(path, new_id, copying.notice))
         folder.rename(final)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise InputError(f"{final.parent}: the copy can't be written ({reason}); nothing was left behind") from None
+        raise unwritable(final.parent, error) from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         if held >= 0:
@@ -103,7 +101,7 @@ def _hold(folder: Path) -> int:
 
 def _clear_left_overs(root: Path) -> None:
     """Remove the folders of runs that were killed: those that nobody holds a lock on."""
-    for folder in root.glob(f".*{_TEMPORARY}"):
+    for folder in root.glob(f".*{TEMPORARY}"):
         held = _hold(folder)
         if held >= 0:
             shutil.rmtree(folder, ignore_errors=True)

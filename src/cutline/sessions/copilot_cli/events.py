@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import InputError
-from ..pi.lines import Lines, pairs, read_lines, unview, word
+from ..lines import Lines, pairs, read_lines, unview, word
 
 LABEL = "GitHub Copilot CLI"
 _SPOKEN = ("user.message", "assistant.message", "tool.execution_complete", "system.notification", "tool.user_requested")

@@ -9,17 +9,15 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..pi.find import one_line
+from ..opening import EDGE, one_line, regular
 
 EVENTS, ABOUT = "events.jsonl", "workspace.yaml"
-_EDGE = 1 << 16
 _TALK = re.compile(rb'"type"\s*:\s*"(?:user|assistant)\.message"').search
 _MEMBER = re.compile(r"^(\w+): ?(.*)$", re.MULTILINE)
 
@@ -56,13 +54,13 @@ class SessionFile:
     @property
     def talks(self) -> bool:
         """Whether somebody says something in it; a large file is taken to talk."""
-        return self.size > _EDGE or bool(_TALK(self._head))
+        return self.size > EDGE or bool(_TALK(self._head))
 
     @cached_property
     def _head(self) -> bytes:
         try:
             with self.path.open("rb") as handle:
-                return handle.read(_EDGE)
+                return handle.read(EDGE)
         except OSError:
             return b""
 
@@ -129,11 +127,8 @@ def _listed(root: Path) -> Iterator[SessionFile]:
         if entry.name.startswith("."):
             continue
         path = entry if entry.suffix == ".jsonl" else entry / EVENTS
-        try:
-            found = path.stat()
-        except OSError:
-            continue
-        if stat.S_ISREG(found.st_mode) and found.st_size:
+        found = regular(path)
+        if found and found.st_size:
             yield SessionFile(path, entry.stem if path is entry else entry.name, found.st_size, found.st_mtime)
 
 

@@ -12,9 +12,9 @@ from typing import Any
 from ... import spans
 from ...errors import InputError
 from ...money import Usage
+from ..lines import Opened, unview
 from ..model import Origin, Request
 from ..neutral import Builder, NeutralHistory
-from ..pi.lines import Opened, unview
 from .events import Event, Log
 
 REASONING = ("reasoningText", "reasoningOpaque", "reasoningBlocks", "encryptedContent")

@@ -8,7 +8,7 @@ from pathlib import Path
 from ... import spans
 from ...errors import InputError
 from ..neutral import NeutralSession
-from ..pi.find import one_line
+from ..opening import one_line
 from . import find
 from .events import Log, read
 from .history import history

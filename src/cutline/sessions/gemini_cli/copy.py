@@ -8,28 +8,23 @@ durable before it has a session's name.
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO
 
 from ... import spans
-from ...errors import InputError
 from ...plan import Plan
 from ...splice import result_literal
 from ...wire import anthropic as wire
+from ..files import write_file
 from ..model import Copy, Prove
 from ..neutral import NeutralHistory, around
 from .editing import edited, joined
 from .history import Pairing, build
 from .log import Entry, Log, read
 from .pieces import opened
-
-_TEMPORARY = ".cutline-tmp"
 
 
 @dataclass(slots=True)
@@ -56,57 +51,10 @@ def write(log: Log, history: NeutralHistory, plan: Plan, title: str, prove: Prov
     source = log.path.resolve()
     rewriting = _Rewriting(log, history, plan, title)
     final, id_ = rewriting.name(source)
-    temporary = source.with_name(f".{final.stem}{_TEMPORARY}{final.suffix}")
-    _clear_left_overs(source.parent)
-    try:
-        with _create(temporary) as handle:
-            for line in rewriting.lines():
-                handle.write(line)
-            handle.flush()
-            os.fsync(handle.fileno())
-        prove(temporary, id_, rewriting.notice)
-        size = temporary.stat().st_size
-        temporary.rename(final)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise InputError(f"{source.parent}: the copy can't be written ({reason}); nothing was left behind") from None
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-    _sync_folder(source.parent)
+    # Whether it is one document or lines, a reader sees by the name's ending.
+    size = write_file(final, rewriting.lines(), lambda path: prove(path, id_, rewriting.notice), ending=final.suffix)
     missed = max(0, source.stat().st_size - log.size)
     return Copy(final, id_, rewriting.notice, rewriting.written, rewriting.removed, 0, size, missed)
-
-
-def _create(path: Path) -> BinaryIO:
-    """A new file that only its owner can read, from its first moment and whatever the umask."""
-    handle = os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
-    with suppress(ImportError):
-        import fcntl
-
-        fcntl.flock(handle, fcntl.LOCK_EX)
-    return handle
-
-
-def _clear_left_overs(folder: Path) -> None:
-    """Remove temporary files of runs that were killed: those that nobody holds a lock on."""
-    try:
-        import fcntl
-    except ImportError:
-        return
-    for path in folder.glob(f".*{_TEMPORARY}.json*"):
-        with suppress(OSError), path.open("rb") as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            path.unlink()
-
-
-def _sync_folder(folder: Path) -> None:
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 class _Rewriting:

@@ -10,17 +10,15 @@ import hashlib
 import json
 import os
 import re
-import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from ..opening import EDGE, edges, one_line, regular
 from .people import origin
 
-_EDGE = 1 << 16
-_LONGEST = 200
 _ID = re.compile(rb'"sessionId"\s*:\s*"([^"\\]+)"').search
 _SUBAGENT = re.compile(rb'"kind"\s*:\s*"subagent"').search
 _STRING = rb'("(?:[^"\\]|\\.)*")'
@@ -52,14 +50,14 @@ class SessionFile:
         head, tail = self._edges
         titles = [*_SUMMARY(head), *_SUMMARY(tail)]
         if titles:
-            return line(_decoded(titles[-1]))
+            return one_line(_decoded(titles[-1]))
         typed = (_decoded(found[1]) for found in _TYPED(head))
-        return line(next((words for words in typed if origin(words) == "human" and words.strip()), ""))
+        return one_line(next((words for words in typed if origin(words) == "human" and words.strip()), ""))
 
     @property
     def talks(self) -> bool:
         """Whether somebody says something in it; a large file is taken to talk."""
-        if self.size > 2 * _EDGE or any(map(_ANSWERED, self._edges)):
+        if self.size > 2 * EDGE or any(map(_ANSWERED, self._edges)):
             return True
         return any(origin(_decoded(found[1])) == "human" for found in _TYPED(self._edges[0]))
 
@@ -70,15 +68,7 @@ class SessionFile:
 
     @cached_property
     def _edges(self) -> tuple[bytes, bytes]:
-        try:
-            with self.path.open("rb") as handle:
-                head = handle.read(_EDGE)
-                if self.size <= _EDGE:
-                    return head, b""
-                handle.seek(max(_EDGE, self.size - _EDGE))
-                return head, handle.read(_EDGE)
-        except OSError:
-            return b"", b""
+        return edges(self.path, self.size)
 
 
 def home() -> Path:
@@ -169,11 +159,8 @@ def _listed(folder: Path) -> Iterator[SessionFile]:
     for path in entries:
         if path.suffix not in (".json", ".jsonl") or not path.name.startswith("session-"):
             continue
-        try:
-            found = path.stat()
-        except OSError:
-            continue
-        if stat.S_ISREG(found.st_mode) and found.st_size:
+        found = regular(path)
+        if found and found.st_size:
             yield SessionFile(path, folder.name, found.st_size, found.st_mtime)
 
 
@@ -183,9 +170,3 @@ def _decoded(literal: bytes) -> str:
     except ValueError:
         return ""
     return value if isinstance(value, str) else ""
-
-
-def line(text: str) -> str:
-    """One printable line of no more than 200 characters."""
-    text = "".join(letter if letter.isprintable() else " " for letter in text[: 4 * _LONGEST])
-    return " ".join(text.split())[:_LONGEST]

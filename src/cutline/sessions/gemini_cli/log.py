@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 
 from ... import spans
 from ...errors import InputError, Unreadable
+from ..opening import fetching
 
 Shape = Literal["lines", "document", "contents"]
 """JSON lines; one document with a list of messages; a list of contents (a saved chat)."""
@@ -77,15 +78,8 @@ class Log:
             InputError: the file is gone, or has become shorter; the function raises the latter too.
         """
         with _open(self.path)[0] as handle:
-
-            def fetch(entry: Entry) -> bytes:
-                handle.seek(entry.offset)
-                found = handle.read(entry.length)
-                if len(found) != entry.length:
-                    raise InputError(f"{self.path}: became shorter while it was read; try again")
-                return found
-
-            yield fetch
+            again = fetching(handle, self.path)
+            yield lambda entry: again(entry.offset, entry.length)
 
 
 def read(path: str | os.PathLike[str]) -> Log:

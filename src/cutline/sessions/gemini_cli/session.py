@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 from ..neutral import NeutralSession
+from ..opening import one_line
 from . import find
 from .history import Built, build
 from .log import Log, read
@@ -33,7 +34,7 @@ def open_session(path: str | os.PathLike[str], id: str = "") -> NeutralSession:
         file,
         own,
         find.directory(file, log.word("projectHash")),
-        find.line(log.word("summary") or built.title),
+        one_line(log.word("summary") or built.title),
         built.history,
         last=built.last or log.word("lastUpdated"),
         subagents=find.subagents(file, own),

@@ -17,7 +17,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-_LONGEST = 200
+from ..opening import one_line
+
 _TABLES = {"session", "message", "part"}
 _WAITS_S = 5
 # What the client calls a session before it has a title.
@@ -87,12 +88,6 @@ def typed(part: dict[str, Any]) -> str:
 def title_of(name: str) -> str:
     """A title that means something; "" for the client's placeholder."""
     return "" if UNTITLED(name) else name
-
-
-def one_line(text: str) -> str:
-    """One printable line: no white space but blanks, no lone surrogates."""
-    text = "".join(letter if letter.isprintable() else " " for letter in text[: 4 * _LONGEST])
-    return " ".join(text.split())[:_LONGEST]
 
 
 # ---------------------------------------------------------------------------------------------- places

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ...errors import InputError, Unreadable
 from ..neutral import NeutralHistory, NeutralSession
+from ..opening import one_line
 from . import find
 from .history import history, stamp
 from .literals import Opened
@@ -54,13 +55,13 @@ def _cwd(log: Log) -> str:
 
 
 def _title(log: Log, found: NeutralHistory) -> str:
-    named = find.one_line(find.title_of(log.head.word("title")))
+    named = one_line(find.title_of(log.head.word("title")))
     if named:
         return named
     for number in found.human:
         place, index = found.places[number][0]
         opened = log.open(log.messages[place].parts[index].raw)
-        words = find.one_line(opened.word("text"))
+        words = one_line(opened.word("text"))
         if words:
             return words
     return ""

@@ -11,12 +11,13 @@ import shutil
 import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from ... import spans
 from ...errors import InputError
 from ...plan import Plan
 from ...wire import anthropic as wire
+from ..files import TEMPORARY, clear_left_overs, create, unwritable, write_file
 from ..model import Copy, Prove
 from ..neutral import NeutralHistory, around
 from .copy import Copying, NewMessage
@@ -25,7 +26,6 @@ from .literals import Edit, Opened, edited
 from .reading import read, rows
 from .records import Log
 
-_TEMPORARY = ".cutline-tmp"
 _WAITS_S = 10
 # A copy that is being proven stands in a transaction that no other connection sees.
 _uncommitted: dict[str, sqlite3.Connection] = {}
@@ -63,7 +63,7 @@ def reread(path: Path, id: str, notice: str, before: bytes) -> tuple[bytes, str 
     if id in _uncommitted:
         log = rows(_uncommitted[id], path, id)
     else:
-        log = read(path, id, path.parent if path.name.startswith(_TEMPORARY) else None)
+        log = read(path, id, path.parent if path.name.startswith(TEMPORARY) else None)
     found = rebuilt(log)
     if notice:
         for number, places in enumerate(found.places):
@@ -79,8 +79,7 @@ def _copy(log: Log, copying: Copying, messages: list[NewMessage], path: Path, si
 
 
 def _fault(path: Path, error: OSError | sqlite3.Error) -> InputError:
-    reason = error.strerror if isinstance(error, OSError) else str(error)
-    return InputError(f"{path}: the copy can't be written ({(reason or str(error)).lower()}); nothing was left behind")
+    return unwritable(path, error if isinstance(error, OSError) else OSError(str(error)))
 
 
 # -------------------------------------------------------------------------------------------- database
@@ -168,13 +167,13 @@ def _as_files(log: Log, copying: Copying, messages: list[NewMessage], prove: Pro
     source = log.path.resolve()
     storage = source.parents[2]
     # The client takes every file in the session's folder for a session, so the temporary one is elsewhere.
-    temporary = storage / f"{_TEMPORARY}-{copying.id}"
+    temporary = storage / f"{TEMPORARY}-{copying.id}"
     final = source.with_name(f"{copying.id}.json")
     info = copying.info()
     size = len(info)
-    _clear_left_overs(storage)
+    clear_left_overs(storage, f"{TEMPORARY}-ses_*", lambda path: _remove(storage, path))
     try:
-        with _create(temporary) as handle:
+        with create(temporary) as handle:
             handle.write(info)
             handle.flush()
             for one in messages:
@@ -203,7 +202,7 @@ def _put(path: Path, raw: bytes) -> int:
 
 def _remove(storage: Path, temporary: Path) -> None:
     """Take back the files of a copy that did not come to its end."""
-    id_ = temporary.name.removeprefix(f"{_TEMPORARY}-")
+    id_ = temporary.name.removeprefix(f"{TEMPORARY}-")
     folder = storage / "message" / id_
     for message in folder.glob("msg_*.json"):
         shutil.rmtree(storage / "part" / message.stem, ignore_errors=True)
@@ -225,23 +224,9 @@ def _as_export(log: Log, copying: Copying, messages: list[NewMessage], prove: Pr
     """An export beside an export, or beside a stream of events; the client imports it."""
     source = log.path.resolve()
     final = source.with_name(f"{copying.id}.json")
-    temporary = source.with_name(f".{copying.id}{_TEMPORARY}")
     raw = _spliced(source.read_bytes()[: log.size], copying, messages) if log.kind == "export" else None
     raw = raw or _composed(copying, messages)
-    _clear_left_overs(source.parent)
-    try:
-        with _create(temporary) as handle:
-            handle.write(raw)
-            handle.flush()
-            os.fsync(handle.fileno())
-            prove(temporary, copying.id, copying.notice)
-            temporary.rename(final)
-        _sync_folder(source.parent)
-    except OSError as error:
-        raise _fault(source.parent, error) from None
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    write_file(final, [raw], lambda path: prove(path, copying.id, copying.notice))
     return _copy(log, copying, messages, final, len(raw), source.stat().st_size - log.size)
 
 
@@ -294,37 +279,3 @@ def _list(raw: bytes, member: spans.Member, places: list[tuple[int, int]], new: 
         return b"[]" if not new else b"[%s]" % b",".join(new)
     between = raw[places[0][1] : places[1][0]] if len(places) > 1 else b","
     return raw[member.start : places[0][0]] + between.join(new) + raw[places[-1][1] : member.end]
-
-
-# ------------------------------------------------------------------------------------ files that count
-
-
-def _create(path: Path) -> BinaryIO:
-    """A new file that only its owner can read, from its first moment and whatever the umask."""
-    handle = os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
-    with suppress(ImportError):
-        import fcntl
-
-        fcntl.flock(handle, fcntl.LOCK_EX)
-    return handle
-
-
-def _clear_left_overs(folder: Path) -> None:
-    """Remove what runs that were killed left: temporary files that nobody holds a lock on."""
-    try:
-        import fcntl
-    except ImportError:
-        return
-    for path in (*folder.glob(f".*{_TEMPORARY}"), *folder.glob(f"{_TEMPORARY}-ses_*")):
-        with suppress(OSError), path.open("rb") as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _remove(folder, path) if path.name.startswith(_TEMPORARY) else path.unlink()
-
-
-def _sync_folder(folder: Path) -> None:
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -20,13 +20,13 @@ from ... import spans
 from ...plan import Plan
 from ...splice import result_literal
 from ...wire import anthropic as wire
+from ..files import write_file
+from ..lines import Opened, unview
 from ..model import Copy, Prove
 from ..neutral import NeutralHistory, around
 from .entries import TARGETS, Entry, Log, read
-from .files import write_file
 from .history import history as rebuilt
 from .history import wire_id
-from .lines import Opened, unview
 
 Edit = tuple[int, int, bytes]
 """Bytes `start` to `end` become these."""

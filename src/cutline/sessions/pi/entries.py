@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import InputError
-from .lines import Lines, pairs, read_lines, unview, word
+from ..lines import Lines, pairs, read_lines, unview, word
 
 LABEL = "pi"
 _RECENT = 4096  # texts that are kept to be shared: a parent is nearly always a recent entry

@@ -9,15 +9,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-_EDGE = 1 << 16
-_LONGEST = 200
+from ..opening import EDGE, edges, one_line, regular
+
 _TALK = re.compile(rb'"role"\s*:\s*"(?:user|assistant)"').search
 
 
@@ -60,19 +59,11 @@ class SessionFile:
     @property
     def talks(self) -> bool:
         """Whether somebody says something in it; a large file is taken to talk."""
-        return self.size > 2 * _EDGE or any(map(_TALK, self._edges))
+        return self.size > 2 * EDGE or any(map(_TALK, self._edges))
 
     @cached_property
     def _edges(self) -> tuple[bytes, bytes]:
-        try:
-            with self.path.open("rb") as handle:
-                head = handle.read(_EDGE)
-                if self.size <= _EDGE:
-                    return head, b""
-                handle.seek(max(_EDGE, self.size - _EDGE))
-                return head, handle.read(_EDGE)
-        except OSError:
-            return b"", b""
+        return edges(self.path, self.size)
 
 
 def header(head: bytes) -> dict[str, Any]:
@@ -95,12 +86,6 @@ def typed(entry: dict[str, Any]) -> str:
     blocks = content if isinstance(content, list) else []
     texts = (block.get("text") for block in blocks if isinstance(block, dict) and block.get("type") == "text")
     return next((text for text in texts if isinstance(text, str) and text.strip()), "")
-
-
-def one_line(text: str) -> str:
-    """One printable line: no white space but blanks, no lone surrogates."""
-    text = "".join(letter if letter.isprintable() else " " for letter in text[: 4 * _LONGEST])
-    return " ".join(text.split())[:_LONGEST]
 
 
 def agent_folder() -> Path:
@@ -167,11 +152,8 @@ def _listed(folder: Path) -> Iterator[SessionFile]:
     for path in entries:
         if path.suffix != ".jsonl" or path.name.startswith("."):
             continue
-        try:
-            found = path.stat()
-        except OSError:
-            continue
-        if stat.S_ISREG(found.st_mode) and found.st_size:
+        found = regular(path)
+        if found and found.st_size:
             yield SessionFile(path, found.st_size, found.st_mtime)
 
 

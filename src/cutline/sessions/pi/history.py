@@ -12,10 +12,10 @@ from typing import Any
 from ... import spans
 from ...errors import InputError
 from ...money import Usage
+from ..lines import Opened, unview
 from ..model import Origin, Request
 from ..neutral import Builder, NeutralHistory
 from .entries import Entry, Log
-from .lines import Opened, unview
 
 SPOKEN = ("custom", "hookMessage")
 """Roles of messages that an extension put in."""

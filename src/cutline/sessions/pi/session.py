@@ -7,11 +7,12 @@ from pathlib import Path
 
 from ... import spans
 from ...errors import InputError
+from ..lines import Opened
 from ..neutral import NeutralHistory, NeutralSession
+from ..opening import one_line
 from . import find
 from .entries import Log, read
 from .history import history
-from .lines import Opened
 
 
 def open_session(path: str | os.PathLike[str], id: str = "") -> NeutralSession:
@@ -56,9 +57,9 @@ def _title(log: Log) -> str:
             opened = Opened(fetch(named))
             name = opened.value(opened.members().get("name"))
             if isinstance(name, str) and name.strip():
-                return find.one_line(name)
+                return one_line(name)
         for entry in log.entries:
             words = find.typed(spans.decode(fetch(entry))) if entry.role == "user" else ""
             if words.strip():
-                return find.one_line(words)
+                return one_line(words)
     return ""

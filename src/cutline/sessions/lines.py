@@ -10,24 +10,21 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from ... import spans
-from ...errors import InputError, Unreadable
-from ...spans import DOUBTS, scan, skip
+from .. import spans
+from ..errors import InputError, Unreadable
+from ..spans import DOUBTS, scan, skip
+from .damage import Take, some, told
+from .opening import fetching, open_file
 
 _START = re.compile(r'\{\s*"').finditer
 _TRIES = 200  # each may run to the line's end
 _BYTES = re.compile("[\x80-\xff]+")
-
-Take = Callable[[dict[str, Any], int, int, int], bool]
-"""Is given an object (nested ones as tuples of pairs, texts in their latin-1 view), its line (from 1), its offset and
-its length; says whether it is a record."""
 
 
 @dataclass(slots=True)
@@ -62,32 +59,23 @@ class Lines:
             InputError: the file is gone, or has become shorter; the function raises the latter too.
         """
         with open_file(self.path)[0] as handle:
+            again = fetching(handle, self.path)
 
             def fetch(offset: int, length: int) -> bytes:
-                handle.seek(offset)
-                found = handle.read(length)
-                if len(found) != length:
-                    raise InputError(f"{self.path}: became shorter while it was read; try again")
+                found = again(offset, length)
                 return found.decode("utf-8", "replace").encode() if offset in self.mended else found
 
             yield fetch
 
     def damage(self) -> list[str]:
         """What could not be read, one sentence each."""
-        told = []
-        if self.torn:
-            fragments = f"{len(self.torn)} torn fragment{'s' if len(self.torn) > 1 else ''}"
-            told.append(f"{fragments} (line {_some(self.torn)}): in the original only.")
-        if self.glued:
-            told.append(f"Records glued into one line were parted (line {_some(self.glued)}).")
+        found = told(self.torn, self.glued, 0)
         if self.mended:
-            lines = _some(list(self.mended.values()))
-            told.append(f"Bytes that are no UTF-8 were read as U+FFFD (line {lines}).")
+            lines = some(list(self.mended.values()))
+            found.append(f"Bytes that are no UTF-8 were read as U+FFFD (line {lines}).")
         if self.others:
-            told.append(f"JSON that is no record was passed over (line {_some(self.others)}).")
-        if self.grew:
-            told.append(f"The session grew while it was read: its last {self.grew:,} bytes are not in this.")
-        return told
+            found.append(f"JSON that is no record was passed over (line {some(self.others)}).")
+        return found + told((), (), self.grew)
 
 
 def read_lines(path: Path, take: Take, client: str) -> Lines:
@@ -126,24 +114,6 @@ def read_lines(path: Path, take: Take, client: str) -> Lines:
             why = found.doubt or (f"no record in it (line {found.others[0]})" if found.others else "only empty lines")
         raise InputError(f"{path}: {why}; {hint}")
     return found
-
-
-def open_file(path: Path, hint: str = "type: cutline ls") -> tuple[BinaryIO, int]:
-    """Open a regular file (symlinks are followed) and say how many bytes it has now. Raises InputError."""
-    try:
-        found = path.stat()
-        if stat.S_ISDIR(found.st_mode):
-            raise InputError(f"{path}: is a directory; give one session file in it, or type: cutline ls")
-        if not stat.S_ISREG(found.st_mode):
-            raise InputError(f"{path}: is no regular file; {hint}")
-        handle = path.open("rb")
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file; {hint}") from None
-    except OSError as error:
-        raise InputError(f"{path}: can't be read ({error.strerror}); check its permissions") from None
-    except ValueError as error:  # a NUL in the name
-        raise InputError(f"{str(path)!r}: can't be a file's name ({error}); {hint}") from None
-    return handle, os.fstat(handle.fileno()).st_size
 
 
 def _line(found: Lines, take: Take, raw: bytes, line: int, offset: int) -> int:
@@ -198,10 +168,6 @@ def _restart(text: str, at: int, end: int) -> int:
             if type(named.get("type")) is str and named.keys() & {"timestamp", "parentId"}:
                 return found.start()
     return end
-
-
-def _some(lines: list[int]) -> str:
-    return ", ".join(map(str, lines[:5]))
 
 
 def word(got: dict[str, Any], key: str) -> str:
