@@ -6,25 +6,21 @@ skipped only where npm does not answer; any other fault is the test's failure.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
-import shutil
 import subprocess
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
+from . import npm
 
 PACKAGE = "@anthropic-ai/claude-code"
 VERSION = os.environ.get("CUTLINE_CLAUDE_CODE") or "2.1.332"
 """The version that docs/claude-code-sessions.md speaks of; CUTLINE_CLAUDE_CODE names another one."""
 
 _MODEL = "claude-sonnet-4-5"
-_ANSWERS_S, _INSTALLS_S, _RUNS_S = 30, 420, 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +65,7 @@ class Claude:
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=_RUNS_S,
+            timeout=npm.RUNS_S,
             check=False,
         )
         return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
@@ -107,49 +103,12 @@ def project(config_dir: Path, cwd: Path) -> Path:
 
 def install(version: str = VERSION) -> Path:
     """The binary of one version, installed from npm if it is not there yet."""
-    npm = shutil.which("npm")
-    if npm is None:
-        pytest.skip("npm does not answer: it is not on PATH")
-    folder = _cache() / version
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:  # parallel workers install once
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with npm.place("claude-code", version) as folder:
         binary = folder / "node_modules" / ".bin" / "claude"
-        if not _works(binary):
-            _npm(npm, "install", "--no-audit", "--no-fund", "--prefix", str(folder), f"{PACKAGE}@{version}")
-            if not _works(binary):  # npm was told to run no scripts: the package's own one puts the binary in place
+        if not npm.works([binary]):
+            npm.install(folder, PACKAGE, version)
+            if not npm.works([binary]):  # npm was told to run no scripts: the package's own one puts it in place
                 package = folder / "node_modules" / PACKAGE
-                subprocess.run(["node", "install.cjs"], cwd=package, timeout=_INSTALLS_S, check=True)
-            assert _works(binary), f"{binary} does not run"
+                subprocess.run(["node", "install.cjs"], cwd=package, timeout=npm.INSTALLS_S, check=True)
+            assert npm.works([binary]), f"{binary} does not run"
     return binary
-
-
-def _cache() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "cutline-tests" / "claude-code"
-
-
-def _works(binary: Path) -> bool:
-    if not binary.exists():
-        return False
-    done = subprocess.run([binary, "--version"], capture_output=True, timeout=_RUNS_S, check=False)
-    return done.returncode == 0
-
-
-def _npm(npm: str, *arguments: str) -> None:
-    """Run npm; where it fails, say whether it answers at all."""
-    try:
-        done = subprocess.run([npm, *arguments], capture_output=True, text=True, timeout=_INSTALLS_S, check=False)
-        if done.returncode == 0:
-            return
-        said = done.stderr.strip()[-500:]
-    except subprocess.TimeoutExpired:
-        said = f"no end within {_INSTALLS_S} s"
-    try:
-        asked: Sequence[str] = [npm, "view", PACKAGE, "version", "--fetch-retries=0"]
-        alive = subprocess.run(asked, capture_output=True, timeout=_ANSWERS_S, check=False).returncode == 0
-    except subprocess.TimeoutExpired:
-        alive = False
-    if not alive:
-        pytest.skip(f"npm does not answer: {said}")
-    pytest.fail(f"npm answers, but does not install {PACKAGE}: {said}")

@@ -7,10 +7,8 @@ cache, once for each version; a test is skipped only where npm does not answer.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -22,14 +20,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import pytest
+from . import npm
 
 PACKAGE = "@openai/codex"
 VERSION = os.environ.get("CUTLINE_CODEX") or "0.171.0"
 """The version that docs/codex-sessions.md speaks of; CUTLINE_CODEX names another one."""
 
 MODEL = "gpt-5.5"
-_ANSWERS_S, _INSTALLS_S, _RUNS_S = 30, 420, 120
 
 Item = dict[str, Any]
 Answer = Sequence[Item] | Callable[[dict[str, Any]], Sequence[Item]]
@@ -242,7 +239,7 @@ class Codex:
             env=self.variables(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=_RUNS_S,
+            timeout=npm.RUNS_S,
             check=False,
         )
         return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
@@ -277,42 +274,9 @@ def rollouts(home: Path) -> list[Path]:
 
 def install(version: str = VERSION) -> Path:
     """The binary of one version, installed from npm if it is not there yet."""
-    npm = shutil.which("npm")
-    if npm is None:
-        pytest.skip("npm does not answer: it is not on PATH")
-    base = os.environ.get("XDG_CACHE_HOME")
-    folder = (Path(base) if base else Path.home() / ".cache") / "cutline-tests" / "codex" / version
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:  # parallel workers install once
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with npm.place("codex", version) as folder:
         binary = folder / "node_modules" / ".bin" / "codex"
-        if not _works(binary):
-            _npm(npm, "install", "--no-audit", "--no-fund", "--prefix", str(folder), f"{PACKAGE}@{version}")
-            assert _works(binary), f"{binary} does not run"
+        if not npm.works([binary]):
+            npm.install(folder, PACKAGE, version)
+            assert npm.works([binary]), f"{binary} does not run"
     return binary
-
-
-def _works(binary: Path) -> bool:
-    if not binary.exists():
-        return False
-    done = subprocess.run([binary, "--version"], capture_output=True, timeout=_RUNS_S, check=False)
-    return done.returncode == 0
-
-
-def _npm(npm: str, *arguments: str) -> None:
-    """Run npm; where it fails, say whether it answers at all."""
-    try:
-        done = subprocess.run([npm, *arguments], capture_output=True, text=True, timeout=_INSTALLS_S, check=False)
-        if done.returncode == 0:
-            return
-        told = done.stderr.strip()[-500:]
-    except subprocess.TimeoutExpired:
-        told = f"no end within {_INSTALLS_S} s"
-    try:
-        asked: Sequence[str] = [npm, "view", PACKAGE, "version", "--fetch-retries=0"]
-        alive = subprocess.run(asked, capture_output=True, timeout=_ANSWERS_S, check=False).returncode == 0
-    except subprocess.TimeoutExpired:
-        alive = False
-    if not alive:
-        pytest.skip(f"npm does not answer: {told}")
-    pytest.fail(f"npm answers, but does not install {PACKAGE}: {told}")

@@ -12,7 +12,6 @@ import json
 import os
 import pty
 import select
-import shutil
 import struct
 import subprocess
 import sys
@@ -25,14 +24,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import pytest
+from . import npm
 
 PACKAGE = "@google/gemini-cli"
 VERSION = os.environ.get("CUTLINE_GEMINI_CLI") or "0.61.0"
 """The version that docs/gemini-cli-sessions.md speaks of; CUTLINE_GEMINI_CLI names another one."""
 
 MODEL = "gemini-3-pro-preview"
-_ANSWERS_S, _INSTALLS_S, _RUNS_S = 30, 420, 120
 
 Part = dict[str, Any]
 Content = dict[str, Any]
@@ -249,7 +247,7 @@ class Home:
             env=self.variables(url),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=_RUNS_S,
+            timeout=npm.RUNS_S,
             check=False,
         )
         return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
@@ -261,16 +259,17 @@ class Home:
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 120, 0, 0))
         environment = {**known, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
-        seen, typed, deadline = b"", False, time.monotonic() + _RUNS_S
+        seen, typed, deadline = b"", False, time.monotonic() + npm.RUNS_S
         client = subprocess.Popen(
             command, cwd=self.cwd, env=environment, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
         )
         try:
             os.close(theirs)
             while not upstream.conversation and time.monotonic() < deadline and client.poll() is None:
-                if select.select([ours], [], [], 0.5)[0]:
+                # Two seconds without a change: before, the client's own commands may not be loaded yet.
+                if select.select([ours], [], [], 2)[0]:
                     seen += os.read(ours, 1 << 16)
-                elif not typed and after.encode() in seen:  # the screen is at rest
+                elif not typed and after.encode() in seen:
                     typed = True
                     os.write(ours, prompt.encode())
                     time.sleep(0.5)
@@ -284,44 +283,13 @@ class Home:
 
 def install(version: str = VERSION) -> Path:
     """The binary of one version, installed from npm if it is not there yet."""
-    npm = shutil.which("npm")
-    if npm is None:
-        pytest.skip("npm does not answer: it is not on PATH")
-    folder = _cache() / version
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:  # parallel workers install once
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with npm.place("gemini-cli", version) as folder:
         binary = folder / "node_modules" / ".bin" / "gemini"
         if not _works(binary):
-            quiet = ("--no-audit", "--no-fund", "--omit=optional", "--ignore-scripts")
-            _npm(npm, "install", *quiet, "--prefix", str(folder), f"{PACKAGE}@{version}")
+            npm.install(folder, PACKAGE, version, "--omit=optional", "--ignore-scripts")
             assert _works(binary), f"{binary} does not run"
     return binary
 
 
-def _cache() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "cutline-tests" / "gemini-cli"
-
-
 def _works(binary: Path) -> bool:
     return binary.exists() and (binary.parent.parent / PACKAGE / "package.json").exists()
-
-
-def _npm(npm: str, *arguments: str) -> None:
-    """Run npm; where it fails, say whether it answers at all."""
-    try:
-        done = subprocess.run([npm, *arguments], capture_output=True, text=True, timeout=_INSTALLS_S, check=False)
-        if done.returncode == 0:
-            return
-        said = done.stderr.strip()[-500:]
-    except subprocess.TimeoutExpired:
-        said = f"no end within {_INSTALLS_S} s"
-    try:
-        asked = [npm, "view", PACKAGE, "version", "--fetch-retries=0"]
-        alive = subprocess.run(asked, capture_output=True, timeout=_ANSWERS_S, check=False).returncode == 0
-    except subprocess.TimeoutExpired:
-        alive = False
-    if not alive:
-        pytest.skip(f"npm does not answer: {said}")
-    pytest.fail(f"npm answers, but does not install {PACKAGE}: {said}")

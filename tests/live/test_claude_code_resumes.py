@@ -19,7 +19,7 @@ from cutline.errors import InputError
 from cutline.sessions.claude_code import Session, open_session
 from cutline.sessions.claude_code.history import History
 from cutline.sessions.cutting import execute, prospect
-from live import claude
+from live import claude, npm
 from live.upstream import Answer, Block, Upstream, call, text, thinking
 
 pytestmark = pytest.mark.slow
@@ -30,28 +30,6 @@ DOCUMENT = {"done": "Counted to 40 in 3 ms.", "open": "the sum", "went_wrong": "
 _CLIENTS = ("<system-reminder>", "Tool loaded.", "Continue from where you left off.")
 _ANSWER = "No response requested."
 _TOOLS_GONE = "[Tool references removed"
-
-# An MCP server with one tool, as a client starts it: lines of JSON-RPC on standard input and output.
-SERVER = """
-import json, sys
-TOOL = {"name": "micro_handoff", "description": "A checkpoint.", "inputSchema": {"type": "object"}}
-for line in sys.stdin:
-    asked = json.loads(line)
-    if "id" not in asked:
-        continue
-    method, found = asked["method"], {}
-    if method == "initialize":
-        found = {
-            "protocolVersion": asked["params"]["protocolVersion"],
-            "capabilities": {"tools": {}},
-            "serverInfo": {"name": "cutline", "version": "0"},
-        }
-    elif method == "tools/list":
-        found = {"tools": [TOOL]}
-    elif method == "tools/call":
-        found = {"content": [{"type": "text", "text": "checkpoint stored"}]}
-    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": found}), flush=True)
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +81,7 @@ def place(tmp_path: Path) -> Place:
 def write(place: Place, script: list[Answer], *prompts: str) -> str:
     """A session that the client writes itself; gives its id."""
     server = place.cwd.parent / "server.py"
-    server.write_text(SERVER)
+    server.write_text(npm.SERVER)
     servers = {"mcpServers": {"cutline": {"command": sys.executable, "args": [str(server)]}}}
     options = ["--mcp-config", json.dumps(servers), "--strict-mcp-config"]
     session = ""

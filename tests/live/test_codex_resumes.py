@@ -20,7 +20,7 @@ import pytest
 from conftest import SHARED
 from cutline.sessions.codex import open_session, resume
 from cutline.sessions.cutting import execute, prospect
-from live import codex
+from live import codex, npm
 from live.codex import Answer, Codex, Upstream, call, message_id, reasoning, said
 
 pytestmark = pytest.mark.slow
@@ -30,28 +30,6 @@ DOCUMENT = {"done": "Counted to 40 in 3 ms.", "open": "the sum", "went_wrong": "
 
 # What the client sends in the place of an image that it can't read, as those of the recorded sessions.
 _UNREADABLE = "image content omitted because it could not be processed"
-
-# An MCP server with one tool, as a client starts it: lines of JSON-RPC on standard input and output.
-SERVER = """
-import json, sys
-TOOL = {"name": "micro_handoff", "description": "A checkpoint.", "inputSchema": {"type": "object"}}
-for line in sys.stdin:
-    asked = json.loads(line)
-    if "id" not in asked:
-        continue
-    method, found = asked["method"], {}
-    if method == "initialize":
-        found = {
-            "protocolVersion": asked["params"]["protocolVersion"],
-            "capabilities": {"tools": {}},
-            "serverInfo": {"name": "cutline", "version": "0"},
-        }
-    elif method == "tools/list":
-        found = {"tools": [TOOL]}
-    elif method == "tools/call":
-        found = {"content": [{"type": "text", "text": "checkpoint stored"}]}
-    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": found}), flush=True)
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +41,7 @@ class Place:
 
     def client(self, upstream: Upstream, model: str = codex.MODEL) -> Codex:
         server = self.cwd.parent / "server.py"
-        server.write_text(SERVER)
+        server.write_text(npm.SERVER)
         tools = f'mcp_servers.cutline={{command="{sys.executable}",args=["{server}"]}}'
         return Codex(codex.install(), upstream.url, self.home, model, ("-c", tools))
 

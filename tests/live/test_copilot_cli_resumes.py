@@ -15,9 +15,9 @@ import pytest
 from conftest import SHARED
 from cutline.sessions import copilot_cli as client
 from cutline.sessions.cutting import execute, prospect
+from live.chat import Answer, Message, Upstream
 from live.copilot_cli import Copilot
 from live.copilot_cli import client as installed
-from live.pi import Answer, Message, Upstream
 
 pytestmark = pytest.mark.slow
 

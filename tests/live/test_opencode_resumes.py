@@ -18,7 +18,8 @@ from conftest import SHARED
 from cutline.errors import NothingToCut
 from cutline.sessions import opencode as client
 from cutline.sessions.cutting import execute, prospect
-from live.opencode import FILES_VERSION, FULL, MODEL, Answer, Message, Opencode, Upstream
+from live.chat import FULL, MODEL, Answer, Message
+from live.opencode import FILES_VERSION, Opencode, provider
 from live.opencode import client as installed
 
 pytestmark = pytest.mark.slow
@@ -69,7 +70,7 @@ def older(tmp_path: Path) -> Opencode:
 
 def write(opencode: Opencode, script: Sequence[Answer], *prompts: str) -> str:
     """A session that the client writes; its id."""
-    with Upstream(script) as upstream:
+    with provider(script) as upstream:
         for number, prompt in enumerate(prompts):
             outcome = opencode.run(upstream, prompt, *(["--continue"] if number else []))
             assert outcome.code == 0, outcome
@@ -105,7 +106,7 @@ def cut(opencode: Opencode, session: str, *options: str) -> str:
 
 def resume(opencode: Opencode, session: str, prompt: str = "And now?") -> list[Message]:
     """Go on in a session, by the command that is given for it; what is sent, less the system prompt."""
-    with Upstream([Answer("Nothing more.")]) as upstream:
+    with provider([Answer("Nothing more.")]) as upstream:
         outcome = opencode.run(upstream, prompt, *client.resume(session)[1:])
     assert outcome.code == 0 and "Nothing more." in outcome.stdout, outcome
     assert len(upstream.requests) == 1 and not upstream.faults
@@ -189,7 +190,7 @@ def test_a_copy_that_went_on_is_cut_again(opencode: Opencode) -> None:
         Answer("Noted.", [("d2", CHECKPOINT, DOCUMENT)]),
         Answer("Done."),
     ]
-    with Upstream(more) as upstream:
+    with provider(more) as upstream:
         outcome = opencode.run(upstream, "Go on.", *client.resume(first)[1:])
     assert outcome.code == 0 and not upstream.faults
     sent = resume(opencode, cut(opencode, first))
@@ -225,7 +226,7 @@ def test_a_copy_of_a_full_session_is_not_summarised(opencode: Opencode) -> None:
     session = write(opencode, WORK, "Count and sum.")
     fill(opencode, session)
     assert heard(resume(opencode, cut(opencode, session))) == [*KEPT, ("user", '"And now?"')]
-    with Upstream(lambda _: Answer("Go on.")) as upstream:
+    with provider(lambda _: Answer("Go on.")) as upstream:
         opencode.run(upstream, "And now?", *client.resume(session)[1:])
     assert len(upstream.asides) == 1, "the whole session is summed up first"
 
@@ -258,7 +259,7 @@ def test_resume_starts_the_client_on_the_copy(opencode: Opencode) -> None:
     commands = opencode.cwd.parent / "bin"
     commands.mkdir()
     (commands / "opencode").symlink_to(opencode.binary)
-    with Upstream([Answer("Nothing more.")]) as upstream:
+    with provider([Answer("Nothing more.")]) as upstream:
         opencode.configure(upstream)
         known = {**opencode.variables(), "NO_COLOR": "1"}
         known["PATH"] = f"{commands}{os.pathsep}{known['PATH']}"
@@ -277,7 +278,7 @@ def test_resume_starts_the_client_on_the_copy(opencode: Opencode) -> None:
 
 def test_a_client_that_has_the_database_open_goes_on_in_the_copy(opencode: Opencode) -> None:
     session = write(opencode, WORK, "Count and sum.")
-    with Upstream([Answer("Nothing more.")]) as upstream, opencode.serve(upstream) as url:
+    with provider([Answer("Nothing more.")]) as upstream, opencode.serve(upstream) as url:
         where = f"?directory={opencode.cwd}"
 
         def ask(path: str, body: dict[str, Any] | None = None) -> Any:
@@ -298,7 +299,7 @@ def test_a_session_that_the_client_compacted_itself(opencode: Opencode) -> None:
     """Its summary stays, and what it keeps behind that is cut like anything else."""
     script = [Answer(f"Step {number}.", [(f"c{number}", *bash(f"seq {number} 9000"))]) for number in range(6)]
     opencode.settings["compaction"] = {"auto": True, "preserve_recent_tokens": 12_000}
-    with Upstream([*script, Answer("The end.")]) as upstream:
+    with provider([*script, Answer("The end.")]) as upstream:
         upstream.full = len(script) + 1
         upstream.aside = "Counted so far."
         assert opencode.run(upstream, "Count.").code == 0
@@ -331,7 +332,7 @@ def test_recorded_sessions_resume_as_they_were_rebuilt(opencode: Opencode, tmp_p
     except NothingToCut:
         pytest.skip("nothing of it can be cut")
     copy = client.open_session(written.path)
-    with Upstream([Answer("Nothing more.")]) as upstream:
+    with provider([Answer("Nothing more.")]) as upstream:
         opencode.configure(upstream)
         said = opencode.start("import", str(written.path))
         assert said.code == 0 and written.id in said.stdout, said

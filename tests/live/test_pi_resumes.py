@@ -15,7 +15,8 @@ from conftest import SHARED
 from cutline.errors import NothingToCut
 from cutline.sessions import pi as client
 from cutline.sessions.cutting import execute, prospect
-from live.pi import MODEL, Answer, Message, Pi, Upstream
+from live.chat import MODEL, Answer, Message, Upstream
+from live.pi import Pi
 from live.pi import client as installed
 from test_pi_sessions import Writer, call, text
 
