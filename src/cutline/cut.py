@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from . import native
 from .blocks import Kind, Place, address
 from .errors import Unreadable
 from .notice import Trace
@@ -19,8 +18,9 @@ from .plan import Options, Plan, make
 from .seam import At, Refused, Seam, check_at
 from .splice import splice
 from .wire import anthropic as wire
-from .wire import formats
-from .wire.neutral import UNKNOWN, Native
+
+if TYPE_CHECKING:
+    from .wire.neutral import Native
 
 NAME = b"micro_handoff"
 _WINDOW = 29_900  # under 30,000 bytes CPython searches with its faster algorithm
@@ -108,6 +108,8 @@ class Cut:
         found = [(messages[n].blocks[i].type, Place(n, i)) for n, i in self.plan.unknown]
         if self.native is None:
             return tuple(found)
+        from .wire.neutral import UNKNOWN
+
         at, shown = self.native.at, self.native.shown()
         return tuple((type_.removeprefix(UNKNOWN), shown[at(place)]) for type_, place in found)
 
@@ -180,6 +182,9 @@ def _cut(body: bytes, options: Options, *, strict: bool = False) -> Cut:
 
 def _cut_native(body: bytes, options: Options, doubt: Unreadable, *, strict: bool) -> Cut:
     """The cut of a body that is not Anthropic's; `doubt` is why it is not."""
+    from . import native  # most programs never meet another format: nothing of it is loaded before
+    from .wire import formats
+
     try:
         found = formats.read(body)
         if found is None:

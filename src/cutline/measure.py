@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import spans
 from .blocks import Author, Block, Kind, Place
+from .errors import Unreadable
 from .plan import words_of
 from .wire import anthropic as wire
-from .wire import formats
 from .wire.anthropic import Request
-from .wire.neutral import Native
+
+if TYPE_CHECKING:
+    from .wire.neutral import Native
 
 Source = Literal["measured", "calibrated", "estimated"]
 """Where a token figure comes from: the provider's usage, an estimate fitted to this session's usage, or the
@@ -205,12 +207,12 @@ def measure(
     Raises:
         Unreadable: a body that can't be read.
     """
-    request, native = formats.request(before)
+    request, native = request_of(before)
     fit = calibration or Calibration()
     first = _shape(request, fit, tokens, native)
     if after is None:
         return WireReport(first)
-    other, cut = formats.request(after)
+    other, cut = request_of(after)
     if tokens is not None and first.weighed:
         # What was counted is shared out: the client's own part stays, the history's goes with its bytes.
         second = _shape(other, fit, None, cut)
@@ -220,6 +222,23 @@ def measure(
     else:
         second = _shape(other, fit, None, cut)
     return WireReport(first, second, _kept(request, other))
+
+
+def request_of(body: bytes) -> tuple[Request, Native | None]:
+    """Read a body of any format: in the shape that all is decided on, and the body itself if it is not Anthropic's.
+
+    Raises:
+        Unreadable: it is in no format that is read, or there is a doubt about it.
+    """
+    try:
+        return wire.read(body), None
+    except Unreadable:
+        from .wire import formats  # loaded for other formats only
+
+        native = formats.read(body)
+        if native is None:
+            raise
+        return wire.read(native.neutral), native
 
 
 def shape(

@@ -14,12 +14,11 @@ from rich.console import Console
 from .. import cut as cut_body
 from .. import events, health, measure, money, narration
 from ..errors import CutlineError, InputError, Unreadable
-from ..measure import Shape, shape
+from ..measure import Shape, request_of, shape
 from ..sessions.clients import client
 from ..sessions.cutting import figures, prospect
 from ..sessions.model import Session
 from ..wire import anthropic as wire
-from ..wire import formats
 from . import paint, report
 from .inputs import Body, load
 from .options import json_option
@@ -34,7 +33,7 @@ def command(what: str | None, holes: bool, as_json: bool) -> None:
     source = load(what)
     body = source.data if isinstance(source, Body) else source.history.body
     try:
-        request, native = formats.request(body)
+        request, native = request_of(body)
     except Unreadable as error:
         name = source.name if isinstance(source, Body) else str(source.path)
         raise InputError(f"{name}: {error}; show reads request bodies and sessions") from None

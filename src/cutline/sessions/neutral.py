@@ -8,6 +8,7 @@ proving only; nobody is sent it.
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +16,7 @@ from typing import Any, Literal
 from .. import spans
 from ..wire import anthropic as wire
 from ..wire import neutral as shapes
-from .model import Origin, Request
+from .model import History, Origin, Request
 
 Role = Literal["user", "assistant"]
 Place = tuple[int, int]
@@ -149,6 +150,21 @@ class Builder:
             self.origins.append(origin)
         out.write(block)
         self._role = role
+
+
+def without_notice(copy: History, before: bytes, is_notice: Callable[[int], bool] | None) -> tuple[bytes, str | None]:
+    """A copy's body without the message that holds its notice, and what that message says (None for none).
+
+    Args:
+        copy: the copy's history.
+        before: the original's body.
+        is_notice: whether a record, by its index, is the notice's; None where the copy has none.
+    """
+    for number, places in enumerate(copy.places if is_notice else ()):
+        if is_notice and any(is_notice(place[0]) for place in places):
+            request = wire.read(copy.body)
+            return around(before, copy.body, number), wire.words(request, request.messages[number].blocks[0])
+    return around(before, copy.body, None), None
 
 
 def around(before: bytes, body: bytes, skip: int | None) -> bytes:

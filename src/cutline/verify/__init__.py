@@ -10,18 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ..errors import CutError, Unreadable
 from ..notice import Trace
 from .compare import Comparison, differs, show
 from .expect import Expected
 from .fates import Fate
-from .foreign import Foreign
 from .history import HARNESS, Block, History
 from .notices import fillings, notices
 from .seam import Options, Uncut
-from .translated import apart, compare, folds, meets
+
+if TYPE_CHECKING:
+    from .foreign import Foreign
 
 __all__ = ["Amount", "Proof", "verify"]
 
@@ -106,13 +107,9 @@ def verify(
         raise ValueError(f'at={at!r} is none of: a message index from 0, "human:N" from 1, "last", "end"')
     kept = frozenset(keep_tools)
     options = Options(None if session else join, notice, trace, kept, at, narration == "drop", session, late)
-    foreign: Foreign | None = None
+    strict = profile == "strict"
     try:
-        history, foreign = _read(before)
-        strict = profile == "strict"
-        expected = Expected(
-            history, options, meets=meets(foreign), items=apart(foreign), folds=folds(foreign) if strict else None
-        )
+        expected, foreign = _expected(before, options, strict)
     except (Unreadable, Uncut) as reason:
         if after != before:
             at_ = differs(before, after)
@@ -122,31 +119,33 @@ def verify(
     added, last_notice = notices(expected.fates)
     added.update(fillings(expected.fates))
     if after == before:
-        if history.root.depth > _TOO_DEEP:
+        if expected.history.root.depth > _TOO_DEEP:
             return Proof(unchanged=True, reason="nested too deep to be cut safely")
         place = f"before messages[{expected.seam}]"
         raise CutError(9, place, "nothing was cut, though something stands before the seam that has to go")
     if foreign is not None:
-        comparison: Comparison = compare(foreign, after, expected, added, profile == "strict")
+        from .translated import compare
+
+        comparison: Comparison = compare(foreign, after, expected, added, strict)
     else:
         comparison = Comparison(expected, added, after)
         comparison.run()
     return _proof(expected, comparison, last_notice)
 
 
-def _read(before: bytes) -> tuple[History, Foreign | None]:
-    """A body as the contract reads it, and the body itself where it is not Anthropic's."""
+def _expected(before: bytes, options: Options, strict: bool) -> tuple[Expected, Foreign | None]:
+    """What must be left of a body, and the body itself where it is not Anthropic's."""
     try:
-        return History(before), None
+        return Expected(History(before), options), None
     except Unreadable as doubt:
+        from .foreign import Foreign  # most bodies are Anthropic's: nothing of the others is loaded before
+        from .translated import expected
+
         try:
             foreign = Foreign(before)
-            history = History(foreign.neutral())
+            return expected(foreign, options, strict), foreign
         except Unreadable:
             raise doubt from None
-    if foreign.held:
-        raise Uncut(foreign.held)
-    return history, foreign
 
 
 def _names_place(at: object) -> bool:

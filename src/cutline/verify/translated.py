@@ -10,8 +10,10 @@ from ..errors import CutError, Unreadable
 from .compare import Comparison, differs, show
 from .expect import Expected, Part
 from .foreign import Foreign, Home
+from .history import History
 from .notices import Addition
 from .openai_chat import REASONING
+from .seam import Options, Uncut
 from .shape import also
 from .tree import Node
 
@@ -30,23 +32,24 @@ _MAY_LEAVE = {
 _LISTS = (b"content", b"parts", b"tool_calls")
 
 
-def meets(body: Foreign | None) -> bool | None:
-    """Whether words before the seam meet the message behind it (`Expected.meets`)."""
-    return None if body is None else body.name in _MERGED
+def expected(body: Foreign, options: Options, strict: bool) -> Expected:
+    """What must be left of a body, in the neutral shape.
 
-
-def folds(body: Foreign | None) -> list[bytes] | None:
-    """By block, the other members of its message, where strict servers are known (`Expected.folds`)."""
-    if body is None or body.name != "openai_chat":
-        return None
-    but = (b"role", b"content", b"tool_calls", b"function_call", *REASONING)
-    told = [also(body, item, but) for item in body.history.elements]
-    return [told[home.item] for home in body.homes]
-
-
-def apart(body: Foreign | None) -> list[int] | None:
-    """By block, its item, where items are never merged (`Expected.items`)."""
-    return None if body is None or body.name in _MERGED else [home.item for home in body.homes]
+    Raises:
+        Unreadable: it can't be read in that shape.
+        Uncut: the contract leaves the body as it is.
+    """
+    history = History(body.neutral())
+    if body.held:
+        raise Uncut(body.held)
+    merges = body.name in _MERGED
+    items = None if merges else [home.item for home in body.homes]
+    folds = None
+    if strict and body.name == "openai_chat":
+        but = (b"role", b"content", b"tool_calls", b"function_call", *REASONING)
+        told = [also(body, item, but) for item in body.history.elements]
+        folds = [told[home.item] for home in body.homes]
+    return Expected(history, options, meets=merges, items=items, folds=folds)
 
 
 class Flat(Comparison):
@@ -76,25 +79,25 @@ class Flat(Comparison):
             self._fault(part.blocks[0], "after its end", f"the output ends before {part.blocks[0].place}")
 
 
-def compare(before: Foreign, after: bytes, expected: Expected, added: dict[int, Addition], strict: bool) -> Flat:
+def compare(before: Foreign, after: bytes, due: Expected, added: dict[int, Addition], strict: bool) -> Flat:
     """Prove a cut body; the comparison, for its figures.
 
     Args:
         before: the body as it came.
         after: what the cut made of it.
-        expected: what must be left of its neutral shape.
+        due: what must be left of its neutral shape.
         added: what results get, by number of the result.
         strict: the cut was made for a server that refuses two neighbours of one role.
 
     Raises:
         CutError: at the first difference.
     """
-    kept = {block.seq for out in expected.outs for part in out.parts for block in part.blocks[:1]}
+    kept = {block.seq for out in due.outs for part in out.parts for block in part.blocks[:1]}
     try:
         new = Foreign(after, before.name, iter([id_ for seq, id_ in before.made_up if seq in kept]))
     except Unreadable as fault:
         raise CutError(5, "after", f"the output can't be read: {fault}") from None
-    flat = Flat(expected, added, new.neutral())
+    flat = Flat(due, added, new.neutral())
     flat.run()
     _Bytes(before, new, flat, strict).run()
     return flat

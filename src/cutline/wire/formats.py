@@ -12,7 +12,6 @@ from typing import Any, Protocol, cast
 from .. import spans
 from ..errors import Unreadable
 from ..spans import DOUBTS, Member
-from . import anthropic
 from .editing import Added, Edit, Inside, Item
 from .neutral import Native, Place
 
@@ -53,21 +52,6 @@ class Format(Protocol):
 def format_of(name: str) -> Format:
     """A format's module."""
     return cast(Format, importlib.import_module(f".{name}", __package__))
-
-
-def request(body: bytes) -> tuple[anthropic.Request, Native | None]:
-    """Read a body of any format: in the shape that all is decided on, and the body itself if it is not Anthropic's.
-
-    Raises:
-        Unreadable: it is in no format that is read, or there is a doubt about it.
-    """
-    try:
-        return anthropic.read(body), None
-    except Unreadable:
-        native = read(body)
-        if native is None:
-            raise
-        return anthropic.read(native.neutral), native
 
 
 def read(body: bytes) -> Native | None:

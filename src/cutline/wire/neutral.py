@@ -13,8 +13,6 @@ from typing import Literal, NamedTuple
 from .. import blocks, spans
 
 Role = Literal["user", "assistant"]
-WITH_CALL = "cutline:with-call"
-"""The signature of a thought that stays wherever a call of its message stays (docs/wire.md, 2.3)."""
 UNKNOWN = "unknown:"
 """Begins the type of a block whose own type is not known."""
 

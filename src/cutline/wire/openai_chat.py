@@ -13,6 +13,7 @@ from .. import spans
 from ..errors import Unreadable
 from ..spans import Member
 from . import neutral
+from .anthropic.signature import WITH_CALL
 from .editing import Added, Edit, Inside, Item, absent, adding, edited, element_spans, without
 from .neutral import Native, Neutral, Place
 
@@ -108,7 +109,7 @@ class _Reading:
         calls = members.get("tool_calls")
         for key in THOUGHTS:
             if key in members and self.view[members[key].start] in '"[{':
-                mark = spans.quote(neutral.WITH_CALL) if key == "reasoning_content" else b'""'
+                mark = spans.quote(WITH_CALL) if key == "reasoning_content" else b'""'
                 block = neutral.thinking(self.raw(members[key]), signature=mark)
                 self.out.add("assistant", block, Place(number, key))
         self.content(number, members, "assistant", raw)

@@ -22,7 +22,7 @@ from ...splice import result_literal, text_literal
 from ...wire import anthropic as wire
 from ..files import write_file
 from ..model import Copy, Prove
-from ..neutral import around
+from ..neutral import without_notice
 from .history import History
 from .history import history as rebuilt
 from .records import Record, read
@@ -302,10 +302,4 @@ def reread(path: Path, notice: str, before: bytes) -> tuple[bytes, str | None]:
     """
     log = read(path)
     found = rebuilt(log)
-    if notice:
-        for number, places in enumerate(found.places):
-            if any(log.records[place.record].uuid == notice for place in places):
-                request = wire.read(found.body)
-                told = wire.words(request, request.messages[number].blocks[0])
-                return around(before, found.body, number), told
-    return around(before, found.body, None), None
+    return without_notice(found, before, (lambda record: log.records[record].uuid == notice) if notice else None)

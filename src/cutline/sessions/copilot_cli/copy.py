@@ -22,11 +22,10 @@ from ... import spans
 from ...errors import InputError
 from ...plan import Plan
 from ...splice import result_literal
-from ...wire import anthropic as wire
 from ..files import TEMPORARY, unwritable, write_file
 from ..lines import Opened, unview
 from ..model import Copy, Prove
-from ..neutral import NeutralHistory, around
+from ..neutral import NeutralHistory, without_notice
 from .events import Event, Log, read
 from .find import ABOUT, EVENTS
 from .history import CALLS, REASONING, reasons, result
@@ -112,12 +111,7 @@ def reread(path: Path, notice: str, before: bytes) -> tuple[bytes, str | None]:
     """The body of a written copy without the notice's own message, and what that message says."""
     log = read(path)
     found = rebuilt(log)
-    if notice:
-        for number, places in enumerate(found.places):
-            if log.events[places[0][0]].id == notice:
-                request = wire.read(found.body)
-                return around(before, found.body, number), wire.words(request, request.messages[number].blocks[0])
-    return around(before, found.body, None), None
+    return without_notice(found, before, (lambda record: log.events[record].id == notice) if notice else None)
 
 
 def _settle(source: Path | None, folder: Path, new_id: str, title: str, cwd: str) -> None:

@@ -17,10 +17,9 @@ from pathlib import Path
 from ... import spans
 from ...plan import Plan
 from ...splice import result_literal
-from ...wire import anthropic as wire
 from ..files import write_file
 from ..model import Copy, Prove
-from ..neutral import NeutralHistory, around
+from ..neutral import NeutralHistory, without_notice
 from .editing import edited, joined
 from .history import Pairing, build
 from .log import Entry, Log, read
@@ -223,11 +222,8 @@ def reread(path: Path, notice: str, before: bytes) -> tuple[bytes, str | None]:
     """
     log = read(path)
     found = build(log).history
-    if notice:
-        for number, places in enumerate(found.places):
-            record = places[0][0]
-            if notice == (f"#{record}" if log.shape == "contents" else log.entries[record].id):
-                request = wire.read(found.body)
-                told = wire.words(request, request.messages[number].blocks[0])
-                return around(before, found.body, number), told
-    return around(before, found.body, None), None
+
+    def is_notice(record: int) -> bool:
+        return notice == (f"#{record}" if log.shape == "contents" else log.entries[record].id)
+
+    return without_notice(found, before, is_notice if notice else None)

@@ -16,10 +16,9 @@ from typing import Any
 from ... import spans
 from ...errors import InputError
 from ...plan import Plan
-from ...wire import anthropic as wire
 from ..files import TEMPORARY, clear_left_overs, create, unwritable, write_file
 from ..model import Copy, Prove
-from ..neutral import NeutralHistory, around
+from ..neutral import NeutralHistory, without_notice
 from .copy import Copying, NewMessage
 from .history import history as rebuilt
 from .literals import Edit, Opened, edited
@@ -65,12 +64,7 @@ def reread(path: Path, id: str, notice: str, before: bytes) -> tuple[bytes, str 
     else:
         log = read(path, id, path.parent if path.name.startswith(TEMPORARY) else None)
     found = rebuilt(log)
-    if notice:
-        for number, places in enumerate(found.places):
-            if log.messages[places[0][0]].id == notice:
-                request = wire.read(found.body)
-                return around(before, found.body, number), wire.words(request, request.messages[number].blocks[0])
-    return around(before, found.body, None), None
+    return without_notice(found, before, (lambda record: log.messages[record].id == notice) if notice else None)
 
 
 def _copy(log: Log, copying: Copying, messages: list[NewMessage], path: Path, size: int, missed: int) -> Copy:

@@ -19,11 +19,10 @@ from pathlib import Path
 from ... import spans
 from ...plan import Plan
 from ...splice import result_literal
-from ...wire import anthropic as wire
 from ..files import write_file
 from ..lines import Opened, unview
 from ..model import Copy, Prove
-from ..neutral import NeutralHistory, around
+from ..neutral import NeutralHistory, without_notice
 from .entries import TARGETS, Entry, Log, read
 from .history import history as rebuilt
 from .history import wire_id
@@ -57,12 +56,7 @@ def reread(path: Path, notice: str, before: bytes) -> tuple[bytes, str | None]:
     """The body of a written copy without the notice's own message, and what that message says."""
     log = read(path)
     found = rebuilt(log)
-    if notice:
-        for number, places in enumerate(found.places):
-            if log.entries[places[0][0]].id == notice:
-                request = wire.read(found.body)
-                return around(before, found.body, number), wire.words(request, request.messages[number].blocks[0])
-    return around(before, found.body, None), None
+    return without_notice(found, before, (lambda record: log.entries[record].id == notice) if notice else None)
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from ... import spans
 from ...blocks import Block, Kind, Message, Span, ToolCall, address
 from ...errors import Unreadable
 from ...spans import DOUBTS, scan, skip
-from .. import neutral
+from .signature import WITH_CALL as SIGNED_WITH_CALL
 from .signature import may_be_narration, signed_narration
 
 # Block types in requests (docs/wire.md, 1.1). A type that is not here is unknown: kept and reported.
@@ -362,7 +362,7 @@ def _rarer(text: str, block: dict[str, Any], type_: Any, start: int, end: int) -
         signature = block.get("signature")
         if type(block.get("thinking")) is not str:
             raise Unreadable("a thinking block without thinking", start)
-        if signature == neutral.WITH_CALL:
+        if signature == SIGNED_WITH_CALL:
             return Block(kind, type_, start, end, "", WITH_CALL)
         signed = type(signature) is str and may_be_narration(signature) and signed_narration(signature)
         return Block(kind, type_, start, end, "", NARRATION if signed else "")

@@ -8,6 +8,8 @@ from __future__ import annotations
 import base64
 import binascii
 
+WITH_CALL = "cutline:with-call"
+"""In the neutral shape (`neutral`): a thought that stays wherever a call of its message stays (docs/wire.md, 2.3)."""
 # The word in base64, at each of the three places that a byte can have in it.
 _IN_BASE64 = ("bmFycmF0aW9u", "5hcnJhdGlvb", "uYXJyYXRpb2")
 
