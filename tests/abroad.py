@@ -258,8 +258,7 @@ def converse(history: History, seed: int) -> Body:
     tools = [{"toolSpec": {"name": name, "inputSchema": {"json": {}}}} for name in ("Bash", "mcp__cutline__recall")]
     body: Body = {"modelId": history.members.get("model") or "amazon.nova-pro-v1:0", "messages": out}
     body["toolConfig"] = {"tools": tools}
-    spoken = [message["content"] for message in out if message["role"] == "assistant"]
-    if manual and all("reasoningContent" in content[0] for content in spoken):
+    if manual:
         body["additionalModelRequestFields"] = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
     return body
 

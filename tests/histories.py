@@ -10,7 +10,7 @@ import base64
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from hypothesis import strategies as st
 
@@ -159,6 +159,8 @@ class _Writer:
     model: str | None
     thinking: str | None
     anew: bool
+    thinks: Literal["always", "first"] = "always"
+    opens: bool = True
     messages: list[Message] = field(default_factory=list)
     made: int = 0
 
@@ -179,8 +181,14 @@ class _Writer:
             block["citations"] = None
         return block
 
+    @property
+    def must_think(self) -> bool:
+        """With manual thinking each message begins with it, or the first one of a tool loop alone."""
+        return self.thinking == "enabled" and (self.opens or self.thinks == "always")
+
     def thoughts(self, needed: bool) -> Blocks:
-        if self.thinking == "disabled" or not (needed or self.one_in(2)):
+        first_alone = self.thinking == "enabled" and self.thinks == "first"
+        if self.thinking == "disabled" or not (needed or (self.one_in(2) and not first_alone)):
             return []
         found: Blocks = []
         for _ in range(1 + self.one_in(4)):
@@ -258,6 +266,8 @@ class _Writer:
         self.messages.append({"role": role, "content": blocks[0]["text"] if plain else blocks})
         if self.one_in(12) and self.thinking != "enabled":
             self.messages[-1]["name"] = "somebody"
+        if role != "system":
+            self.opens = role == "user" and any(block["type"] != "tool_result" for block in blocks)
 
     def human(self) -> None:
         blocks: Blocks = []
@@ -297,13 +307,13 @@ class _Writer:
 
     def agent(self) -> None:
         """Words alone."""
-        blocks = self.spoken(self.thinking == "enabled")
+        blocks = self.spoken(self.must_think)
         blocks.append(self.text(self.draw(WORDS)))
         self.add("assistant", blocks)
 
     def work(self) -> None:
         """Calls, alone, parallel or with words, and their results."""
-        blocks = self.spoken(self.thinking == "enabled")
+        blocks = self.spoken(self.must_think)
         if self.one_in(6):
             blocks.append({"type": "text", "text": self.draw(BLANK)})
         pairs = [self.pair() for _ in range(1 + self.draw(FEW))]
@@ -325,7 +335,7 @@ class _Writer:
 
     def checkpoint(self, stored: bool = True) -> None:
         """A checkpoint turn: its own words, siblings on either side, sometimes two checkpoints."""
-        blocks = self.spoken(self.thinking == "enabled")
+        blocks = self.spoken(self.must_think)
         results: Blocks = []
         name = self.draw(st.sampled_from(CHECKPOINTS))
         for number in range(1 + self.one_in(6)):
@@ -412,6 +422,7 @@ def histories(draw: Draw, *, checkpoints: bool = True, grows: bool = False) -> H
     """Valid histories with at least one stored checkpoint (or with none at all), and some of their futures."""
     model, thinking = draw(st.sampled_from(MODELS)), draw(st.sampled_from(CONFIGURATIONS))
     writer = _Writer(draw, model, thinking, anew=draw(ONE_IN[3]))
+    writer.thinks = draw(st.sampled_from(("always", "first")))
     writer.human()
     if not grows and writer.one_in(12):
         writer.compaction()

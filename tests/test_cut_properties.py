@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -67,6 +67,15 @@ class Case:
                     gone.append(key)
         return gone
 
+    @cached_property
+    def opening(self) -> set[str]:
+        """Blocks that stay because the tool loop of a checkpoint without thinking begins with their step's thinking."""
+        if _turn_thinking_goes(self):
+            return set()
+        turns = {key[0] for key in self.before.checkpoints if key[0] <= self.seam}
+        turns |= {self.seam} & {n for n, message in enumerate(self.before.messages) if message["role"] == "assistant"}
+        return {self.before.raw(key) for turn in turns for key in _opening(self.before, turn)}
+
     @property
     def seam(self) -> int:
         assert self.plain.seam is not None
@@ -76,6 +85,33 @@ class Case:
     def seam_after(self) -> int:
         """Index of the seam's message in the output: messages behind it neither come nor go."""
         return len(self.after.messages) - (len(self.before.messages) - self.seam)
+
+
+def _opening(before: Reading, turn: int) -> Iterator[Key]:
+    messages = before.whole["messages"]
+    thinks = [(n, 0) in before.blocks and before.is_thinking((n, 0)) for n in range(len(messages))]
+    for number in range(turn - 1 if not thinks[turn] else -1, -1, -1):
+        if messages[number]["role"] != "user":
+            continue
+        results = [
+            before.type(key) == "tool_result"
+            for key in before.blocks
+            if key[0] == number
+            and (key in before.pairs.values() if before.type(key) == "tool_result" else _says(before, key))
+        ]
+        first = next(later for later in range(number + 1, turn + 1) if messages[later]["role"] == "assistant")
+        if not all(results) and thinks[first]:
+            ends = next((later for later in range(first, turn) if messages[later]["role"] == "user"), turn)
+            step = [key for key in before.blocks if first <= key[0] < ends]
+            yield from (*step, *(before.pairs[key] for key in step if key in before.pairs))
+            return
+        if results and not any(results):
+            return
+
+
+def _says(before: Reading, key: Key) -> bool:
+    block = before.blocks[key]
+    return before.type(key) != "text" or bool((block if isinstance(block, str) else block["text"]).strip())
 
 
 # ---------------------------------------------------------------------------------------------- the rules
@@ -213,6 +249,7 @@ def rule_4_nothing_of_the_worlds_stays_without_a_reason(case: Case) -> None:
             name in (*histories.SPEECH, *histories.INSTRUCTIONS, *kept, "mcp__cutline__say")
             or (kind == "server_tool_use" and name.startswith("tool_search_tool"))
             or key in after.checkpoints
+            or after.raw(key) in case.opening
             or "tool_reference" in answer
             or histories.REFUSAL in after.blocks[after.pairs[key]].get("content", "")
             or "[Request interrupted by user" in answer
@@ -297,7 +334,7 @@ def _bare(message: dict[str, Any]) -> dict[str, Any]:
 
 def rule_7_no_thinking_before_the_seam(case: Case) -> None:
     for key in case.after.blocks:
-        if case.after.floor < key and key[0] < case.seam_after:
+        if case.after.floor < key and key[0] < case.seam_after and case.after.raw(key) not in case.opening:
             assert not case.after.is_thinking(key)
 
 

@@ -22,6 +22,7 @@ from .seam import (
     Seam,
     Turn,
     floor_of,
+    opening,
     refuse_programs,
     resolve,
     snap,
@@ -87,6 +88,7 @@ class Plan:
         unknown: blocks of unknown type that stay before the seam.
         own: messages whose texts are joined with nothing: those of earlier checkpoint turns, and all up to
             a compaction.
+        opening: messages that stay whole, because the tool loop of a turn without thinking begins with theirs.
         lead: M keeps its thinking, so kept texts directly before it join it behind that thinking.
         last_notice: notice of what left between the last checkpoint and `at` (session copies).
         items: of a body in another format that merges nothing, the item that each block stands in: words are joined
@@ -103,6 +105,7 @@ class Plan:
     add: dict[Key, list[Addition]] = field(default_factory=dict)
     unknown: list[Key] = field(default_factory=list)
     own: set[int] = field(default_factory=set)
+    opening: frozenset[int] = frozenset()
     lead: bool = False
     last_notice: str | None = None
     items: list[list[int]] | None = None
@@ -149,6 +152,12 @@ def make(request: Request, options: Options) -> Plan:
     if floor != (0, -1):
         plan.own |= set(range(floor[0] + 1))
 
+    if wire.keeps_turn_thinking(request):
+        starts = [turn.start for turn in turns]
+        if seam.call is not None or wire.binds_thinking(request.model) is False:
+            starts.append(seam.message)
+        plan.opening = frozenset(n for start in starts for n in opening(request, start, plan.answers))
+        plan.own |= plan.opening
     begin = floor[0]
     for turn in turns:
         _stretch(plan, options, begin, turn, kept_from=turns)
@@ -179,6 +188,8 @@ def _stays(plan: Plan, options: Options, key: Key, block: Block, todo: Key | Non
     if answer is None:
         return False
     name = block.name
+    if key[0] in plan.opening:
+        return True
     if block.server:
         return name.startswith("tool_search_tool") or name in options.keep_tools
     if name in _KEPT or name in options.keep_tools or key == todo:
@@ -238,7 +249,7 @@ def _stretch(plan: Plan, options: Options, begin: int, turn: Turn | None, kept_f
                     n_results += 1
                     weight += wire.weight(request, block)
                     drop[key] = "result" if key in answers else "orphan result"
-            elif kind is THINKING:
+            elif kind is THINKING and number not in plan.opening:
                 if _speaks(plan, options, block):
                     plan.speak.add(key)
                     said[-1].append(key)

@@ -6,10 +6,11 @@ Law: finding only, nothing is decided about blocks here. What has no seam, or on
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from . import spans
-from .blocks import Author, Kind, Place
+from .blocks import Author, Block, Kind, Place
 from .errors import CutlineError
 from .wire import anthropic as wire
 from .wire.anthropic import Request
@@ -99,6 +100,53 @@ def turn_start(request: Request, pairs: dict[Key, Key], number: int) -> int:
         if any(b.kind is Kind.CALL and not b.server and (at, i) in pairs for i, b in enumerate(blocks)):
             start = at
     return start
+
+
+def opening(request: Request, start: int, answers: frozenset[Key]) -> range:
+    """The messages that opened the tool loop of a turn which does not itself begin with thinking.
+
+    With manual thinking an open loop has to begin with it, and a message that keeps its thinking keeps its calls
+    (docs/wire.md, 1.3): so that step stays whole. Empty where the turn has its own, or the loop has none. Results that
+    answer nothing and blank texts, which may leave, begin no loop.
+    """
+    messages = request.messages
+    at = start
+    if start == len(messages) or messages[start].role != "assistant" or _thinks_first(messages[start].blocks):
+        return range(0)
+    while at:
+        first = at
+        while first and messages[first - 1].role != "user":
+            first -= 1
+        at = first
+        while at and messages[at - 1].role == "user":
+            at -= 1
+        heard = [_answers(request, number, answers) for number in range(at, first)]
+        human = not heard or any(results and not any(results) for results in heard)
+        spoken = next((n for n in range(first, start) if messages[n].role == "assistant"), None)
+        if spoken is not None and (human or not all(map(all, heard))) and _thinks_first(messages[spoken].blocks):
+            ends = next((n for n in range(spoken, start) if messages[n].role == "user"), start)
+            return range(spoken, ends)
+        if human:
+            break
+    return range(0)
+
+
+def _answers(request: Request, number: int, answers: frozenset[Key]) -> list[bool]:
+    """Of each block of a user's message that says something, whether it answers a call."""
+    return [
+        block.kind is RESULT
+        for index, block in enumerate(request.messages[number].blocks)
+        if ((number, index) in answers if block.kind is RESULT else block.kind is not TEXT or not blank(request, block))
+    ]
+
+
+def blank(request: Request, block: Block) -> bool:
+    """Whether a text is of nothing but white space."""
+    return not wire.words(request, block).strip()
+
+
+def _thinks_first(blocks: Sequence[Block]) -> bool:
+    return bool(blocks) and blocks[0].kind is Kind.THINKING
 
 
 def refuse_programs(request: Request, turn: Turn) -> None:
@@ -198,7 +246,7 @@ def only_results(request: Request, pairs: dict[Key, Key]) -> bool:
     return (
         message.role == "user"
         and any(answer[0] == number for answer in pairs.values())
-        and all(b.kind is RESULT or (b.kind is TEXT and not wire.words(request, b).strip()) for b in message.blocks)
+        and all(b.kind is RESULT or (b.kind is TEXT and blank(request, b)) for b in message.blocks)
     )
 
 

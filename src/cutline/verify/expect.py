@@ -163,6 +163,7 @@ class Expected:
         bound = {
             index for turn in self.history.turns if turn.first < self.seam for index in range(turn.first, turn.last + 1)
         }
+        bound |= self.fates.opened
         done: list[Out] = []
         last: Out | None = None  # the message before, if it may be joined
         for out in outs:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from enum import Enum
 
-from .history import CHECKPOINT, Block, History, Turn
+from .history import CHECKPOINT, Block, History, Message, Turn
 from .seam import Options, Uncut, find_seam
 from .tree import Node
 
@@ -73,6 +73,7 @@ class Fates:
         turn: the checkpoint turn at the seam; None where the place was asked for.
         stretches: what lies between the checkpoints, up to the seam, in order.
         fates: by block number.
+        opened: messages with which a tool loop begins that must begin with thinking, where its turn has none.
 
     Raises:
         Uncut: the contract leaves the body as it is.
@@ -91,6 +92,7 @@ class Fates:
         ends = [*starts[1:], self.seam]
         self.stretches = [Stretch(*ends_) for ends_ in zip(starts, ends, [*earlier, self.turn], strict=True)]
         self._refuse()
+        self.opened = self._opened()
         self.fates = [Fate.STAYS] * len(history.blocks)
         self._called = 0, False  # up to which message `_call_stays` has looked, and what it found
         self._decide()
@@ -143,6 +145,10 @@ class Fates:
         for stretch in self.stretches:
             todo = self._last_todo(stretch)
             for block in self.between(stretch.first, stretch.last):
+                if block.kind == "result" and block.partner is not None and block.partner.message in self.opened:
+                    continue
+                if block.message in self.opened and (block.kind == "thought" or block.partner is not None):
+                    continue
                 if block.kind == "thought":
                     if not self._with_call(block) or not self._call_stays(block.message, todo):
                         self.fates[block.seq] = self._thought(block)
@@ -153,6 +159,40 @@ class Fates:
         for block in self.between(self.seam, len(self.history.messages)):
             if block.kind == "thought" and self._leaves_tail(block):
                 self.fates[block.seq] = self._thought(block)
+
+    def _opened(self) -> set[int]:
+        """The steps that must stay whole, so that a loop with manual thinking begins with it (WIRE_RULES 1.3).
+
+        A loop goes back to a person's message; words beside results may begin one, or not.
+        """
+        if self.thinking != "enabled" or self.model == "bound":
+            return set()
+        wanting = {turn.first for turn in self.history.turns if turn.first < self.seam}
+        if self.turn is not None or self.model == "free":
+            wanting.add(self.seam)
+        found: set[int] = set()
+        groups = self.history.groups
+        for number, (speakers, _) in enumerate(groups):
+            for message in speakers:
+                if message.index in wanting and not _begins_with_thought(message):
+                    found |= self._opener(groups, number, message.index)
+        return found
+
+    def _opener(self, groups: list[tuple[list[Message], list[Message]]], number: int, before: int) -> set[int]:
+        for at in range(number, -1, -1):
+            speakers = [message for message in groups[at][0] if message.index < before]
+            heard = groups[at - 1][1] if at else []
+            told = [{block.kind == "result" for block in message.blocks if self._counts(block)} for message in heard]
+            spoke_only = not at or any(kinds == {False} for kinds in told)
+            if speakers and (spoke_only or any(False in kinds for kinds in told)) and _begins_with_thought(speakers[0]):
+                return {message.index for message in speakers}
+            if spoke_only:
+                break
+        return set()
+
+    def _counts(self, block: Block) -> bool:
+        """Whether a block that a user's message holds says something: no stray result, no blank text."""
+        return block.partner is not None if block.kind == "result" else not self.history.blank(block)
 
     def _last_todo(self, stretch: Stretch) -> Block | None:
         last = None
@@ -230,6 +270,10 @@ class Fates:
     def _member_of(self, outer: bytes, inner: bytes) -> str:
         node = self.history.root.get(outer)
         return self._string(node.get(inner)) if node is not None else ""
+
+
+def _begins_with_thought(message: Message) -> bool:
+    return bool(message.blocks) and message.blocks[0].kind == "thought"
 
 
 def read_model(name: str) -> str:
