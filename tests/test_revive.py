@@ -11,8 +11,9 @@ import made
 from conftest import SHARED, claude_code_files
 from cutline.errors import CutlineError, InputError, NothingToCut
 from cutline.sessions.claude_code import Session, open_session
-from cutline.sessions.claude_code.reviving import Compaction, Revival, revive, uncompacted, window
+from cutline.sessions.claude_code.reviving import window
 from cutline.sessions.cutting import execute, prospect
+from cutline.sessions.reviving import Compaction, Point, Revival, revive, uncompacted
 from test_command_line import Shell, body, fails, shell  # noqa: F401
 
 SUMMARY = "This session is being continued: the importer was looked at – off by one, “probably”."
@@ -127,12 +128,20 @@ def test_the_words_stand_where_the_summary_stood_and_what_came_later_stays_whole
     assert [record.get("isMeta") for record in map(json.loads, text.splitlines())].count(True) == 1
     assert done.compactions == (
         Compaction(
-            11, "auto", 150_000, len(SUMMARY.encode()), done.compactions[0].words, done.compactions[0].whole, 7, False
+            11,
+            "line 11",
+            "auto",
+            150_000,
+            len(SUMMARY.encode()),
+            done.compactions[0].words,
+            done.compactions[0].whole,
+            7,
+            False,
         ),
     )
     words = [PROMPT, *steps(1, 2, 3, whole=False)]
     assert done.compactions[0].words == sum(len(json.dumps(word, ensure_ascii=False).encode()) - 2 for word in words)
-    assert not done.broken and done.stays is None
+    assert not done.broken and not done.stays
 
 
 def test_a_record_that_stays_keeps_its_bytes_but_for_its_link_and_its_session(tmp_path: Path):
@@ -366,7 +375,7 @@ def test_of_several_compactions_those_are_undone_whose_records_are_there(tmp_pat
     at = next(n for n, record in enumerate(session.records) if record.get("subtype") == "compact_boundary")
     session.records = session.records[at:]
     done, copy = revived(opened(session, tmp_path))
-    assert done.stays == 1 and len(done.compactions) == 1
+    assert done.stays == "line 1" and len(done.compactions) == 1
     assert told(copy) == [SUMMARY, *steps(4, 5, whole=False), "Five it is.", "Go on.", *steps(6)]
     assert "A second summary." not in copy.path.read_text("utf-8")
 
@@ -382,8 +391,8 @@ def test_a_file_that_begins_in_the_middle_is_revived_from_there_and_says_so(tmp_
 # -------------------------------------------------------------------------------------------------- the window
 
 
-def at(trigger: str, tokens: int) -> Compaction:
-    return Compaction(1, trigger, tokens, 1, 1, 1, 1, False)
+def at(trigger: str, tokens: int) -> Point:
+    return Point(1, 1, 1, trigger, tokens)
 
 
 def test_how_large_the_window_is_and_how_that_is_known():
@@ -479,7 +488,7 @@ def test_what_is_no_compacted_session_is_refused_in_one_line(shell: Shell):  # n
     item = {"type": "response_item", "timestamp": "2026-10-05T09:00:01.000Z", "payload": said}
     other = shell.project / f"rollout-2026-10-05T09-00-00-{made.ID}.jsonl"
     other.write_text(f"{json.dumps(header)}\n{json.dumps(item)}\n")
-    fails(shell("revive", str(other)), 2, "only Claude Code's")
+    fails(shell("revive", str(other)), 3, "never compacted")
 
 
 def test_for_looking_things_up_a_compacted_session_is_whole_again(tmp_path: Path):
@@ -547,7 +556,7 @@ def test_every_recorded_compaction_is_undone(tmp_path: Path, source: Path):
     assert words and summaries
     done, copy = revived(open_session(path))
     assert path.read_bytes() == source.read_bytes()
-    assert len(done.compactions) == len(summaries) and done.stays is None
+    assert len(done.compactions) == len(summaries) and not done.stays
     assert [c.summary for c in done.compactions] == [pytest.approx(len(s.encode()), rel=0.1) for s in summaries]
     # Every word that was said before the last boundary, verbatim and in order.
     said = iter(told(copy))

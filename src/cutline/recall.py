@@ -21,9 +21,9 @@ from .blocks import ToolCall
 from .errors import InputError
 from .record import Record, Recorded, Said, is_tool
 from .record import texts as record_texts
-from .sessions.claude_code.reviving import uncompacted
 from .sessions.clients import open_found, sessions
 from .sessions.model import Session
+from .sessions.reviving import uncompacted
 from .specifics import value_of
 from .wire import anthropic as wire
 

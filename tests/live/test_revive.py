@@ -10,8 +10,8 @@ import pytest
 
 from conftest import SHARED
 from cutline.sessions.claude_code import open_session
-from cutline.sessions.claude_code.reviving import revive
 from cutline.sessions.cutting import execute, prospect
+from cutline.sessions.reviving import revive
 from live import claude
 from live.test_claude_code_resumes import _ANSWER, Place, assert_pairs, compare, heard, place  # noqa: F401
 from live.upstream import Block, Upstream, call, text

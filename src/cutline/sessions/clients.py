@@ -18,6 +18,9 @@ from .model import Client, Session, SessionFile
 
 NAMES: tuple[str, ...] = ("claude-code", "codex", "opencode", "gemini-cli", "pi", "copilot-cli")
 """Clients in the order of a listing where two sessions are of the same second."""
+SHOWN: tuple[str, ...] = ("openhands", "swe-agent", "mini-swe-agent", "inspect", "aider", "specstory")
+"""Kinds that are read and shown only; none is a directory's latest session while a client has one there."""
+EVERY = NAMES + SHOWN
 _HEAD = 1 << 16
 
 
@@ -46,9 +49,24 @@ def open_found(found: Found) -> Session:
     return client(found.client).open_session(found.file.path, found.file.id)
 
 
-def open_path(path: Path) -> Session:
-    """Read a session file of any client. Raises InputError: no client's, or it can't be read."""
-    return client(_owner(path) or NAMES[0]).open_session(path)
+def open_path(path: Path, part: str = "") -> Session:
+    """Read a session file of any client.
+
+    Args:
+        path: the file.
+        part: which session of a file that holds several; "" for the only one.
+
+    Raises:
+        InputError: no client's, it can't be read, or it holds no such session.
+    """
+    return _part(_owner(path) or NAMES[0], path, part)
+
+
+def _part(name: str, path: Path, part: str) -> Session:
+    session = client(name).open_session(path, part)
+    if part not in session.id:
+        raise InputError(f"{path}: holds one session; leave “#{part}” out")
+    return session
 
 
 def is_session(path: Path) -> bool:
@@ -60,21 +78,22 @@ def _owner(path: Path) -> str:
     """The client whose file it is; "" for Claude Code's, and for nobody's, which is read as Claude Code's."""
     with path.open("rb") as handle:
         head = handle.read(_HEAD)
-    return next((name for name in NAMES[1:] if client(name).owns(path, head)), "")
+    return next((name for name in EVERY[1:] if client(name).owns(path, head)), "")
 
 
 def resolve(argument: str | None, cwd: str | os.PathLike[str]) -> Session:
     """The session that is meant, read.
 
     Args:
-        argument: a path; a session id or its beginning, of any client and directory; None for the latest of `cwd`.
+        argument: a path; a session id or its beginning, of any client and directory; either with ``#part`` for one
+            session of a file that holds several; None for the latest of `cwd`.
         cwd: the working directory.
 
     Raises:
         InputError: nothing or more than one fits; the text says what to do.
     """
     if argument is None:
-        latest = next((one for one in sessions(cwd) if one.file.talks), None)
+        latest = next((one for names in (NAMES, SHOWN) for one in sessions(cwd, names) if one.file.talks), None)
         if latest is None:
             raise InputError(
                 f"no session for {Path(cwd)} (looked in {', '.join(map(str, _looked()))}); "
@@ -82,19 +101,28 @@ def resolve(argument: str | None, cwd: str | os.PathLike[str]) -> Session:
             )
         return open_found(latest)
     path = Path(argument).expanduser()
-    named = os.sep in argument or argument.endswith((".jsonl", ".json", ".zst", ".db"))
+    named = os.sep in argument or argument.endswith((".jsonl", ".json", ".zst", ".db", ".eval", ".traj", ".md"))
+    whole, mark, part = argument.rpartition("#")
+    if mark and not path.exists() and Path(whole).expanduser().is_file():
+        return open_path(Path(whole).expanduser(), part)
     if argument and (named or path.exists()):
         if path.is_dir():
             raise InputError(f"{argument}: is a directory; give one session file in it")
         if not path.exists():
             raise InputError(f"{argument}: no such file; “cutline ls” lists this directory's sessions")
         return open_path(path)
+    if mark:
+        found = _by_id(whole)
+        return _part(found.client, found.file.path, part)
     return open_found(_by_id(argument))
 
 
 def _by_id(argument: str) -> Found:
     wanted = argument.strip().lower()
-    fits = [one for one in sessions() if wanted and one.file.id.lower().startswith(wanted)]
+    fits: list[Found] = []
+    for names in (NAMES, SHOWN) if wanted else ():
+        # A client's own comes first: SpecStory, for one, keeps a rendering of every session.
+        fits = fits or [one for one in sessions(names=names) if one.file.id.lower().startswith(wanted)]
     fits = [one for one in fits if one.file.id.lower() == wanted] or fits
     if not fits:
         raise InputError(

@@ -137,13 +137,17 @@ def _cut(found: History, at: At | None, trace: Trace, keep: tuple[str, ...]) -> 
             return done, None, "checkpoint"
         # Nothing of the agent's before the last human turn: everything so far is that turn.
         at = "last" if found.human and "agent" in found.origins[: found.human[-1]] else "end"
-    place = _place(found, at)
+    place = place_of(found, at)
     done = cut_session(found.body, trace=trace, keep_tools=keep, at=place)
     return done, done.seam.message if done.seam else place, str(at)
 
 
-def _place(found: History, at: At) -> int:
-    """A message index. Whether a person typed a message, the records say, not its text."""
+def place_of(found: History, at: At) -> int:
+    """The message index that a place names. Whether a person typed a message, the records say, not its text.
+
+    Raises:
+        InputError: no such place.
+    """
     check_at(at)
     total = len(found.places)
     if isinstance(at, int):
@@ -170,6 +174,13 @@ def _time(stamp: str) -> datetime:
     return then if then.tzinfo else then.replace(tzinfo=UTC)
 
 
+def check_writable(session: Session) -> None:
+    """Raise InputError where no copy of a session can be resumed: why, and what to do instead."""
+    if session.sealed:
+        advice = "" if ";" in session.sealed else ", so no copy is written; use --dry-run"
+        raise InputError(f"{session.path}: {session.sealed}{advice}")
+
+
 def execute(
     wanted: Prospect, *, trace: Trace = "holes", keep_tools: tuple[str, ...] = (), mark: str = "cut"
 ) -> tuple[Copy, Proof]:
@@ -185,8 +196,7 @@ def execute(
         InputError: the copy can't be written.
     """
     session, plan = wanted.session, wanted.done.plan
-    if session.sealed:
-        raise InputError(f"{session.path}: {session.sealed}, so no copy is written; use --dry-run")
+    check_writable(session)
     assert plan is not None
     before, theirs = session.history.body, client(session.client)
     proofs: list[Proof] = []
@@ -198,7 +208,10 @@ def execute(
             raise CutError(2, "the notice's record", "it does not say what really left")
         proofs.append(proof)
 
-    # A picker shows some sixty characters: the mark must be among them.
-    title = session.title.removesuffix(" (cut)") or "session"
-    title = f"{title if len(title) <= 50 else title[:49] + '…'} ({mark})"
-    return theirs.write(session, plan, title, prove), proofs[0]
+    return theirs.write(session, plan, marked(session.title.removesuffix(" (cut)"), mark), prove), proofs[0]
+
+
+def marked(title: str, mark: str) -> str:
+    """A title that says what a session is: a picker shows some sixty characters, and the mark must be among them."""
+    title = title or "session"
+    return f"{title if len(title) <= 50 else title[:49] + '…'} ({mark})"

@@ -116,7 +116,7 @@ class Session(Protocol):
 
     @property
     def sealed(self) -> str:
-        """Why no copy of it can be resumed; "" where one can."""
+        """Why no copy of it can be resumed, and behind a semicolon what to do instead; "" where one can."""
 
 
 class SessionFile(Protocol):

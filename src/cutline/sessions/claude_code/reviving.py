@@ -1,9 +1,9 @@
-"""A session as if its client had never compacted it: each summary gives way to the records that it replaced.
+"""Claude Code's compactions undone: the records that each summary replaced are still in the file.
 
 Law: the file is only read. A compaction adds two records, a boundary and a summary, and cuts a link; without the two,
 and with the link mended, the file holds the whole history, and everything else (the branch, the cut, the copy, the
 proof) works on it as on any session. A link that the file does not give is taken from the order of its records, and
-said. Nothing that the client still had whole may change by it, or the session is refused.
+said.
 """
 
 from __future__ import annotations
@@ -11,13 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
-from ... import spans
-from ...errors import InputError, NothingToCut
-from ...measure import measure
-from ...wire import anthropic as wire
+from ...errors import InputError
 from ..model import Session as AnySession
+from ..reviving import Point, Undone, Window, listed, lost, mended, never
 from . import titles
 from .history import History, history
 from .links import LINKED, TALK
@@ -31,119 +29,40 @@ _COMPANIONS = ("file", "compact_file_reference")
 _SMALL, _LARGE = 200_000, 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Compaction:
-    """One compaction that was undone, and what it had replaced.
-
-    Attributes:
-        line: line of its first record in the file, from 1.
-        trigger: "auto" or "manual" as the client noted it; "" where it noted nothing.
-        tokens: of the context that was compacted, by the client's count; 0 where it noted none.
-        summary: bytes of the summary's words, as they are written in the file.
-        words: bytes of the agent's and the human's words that it had replaced, as they are written in the file.
-        whole: bytes of the messages that it had replaced, calls and results included.
-        messages: how many those are.
-        guessed: the record that it says it followed is not in the file; the one written just before it is taken.
-    """
-
-    line: int
-    trigger: str
-    tokens: int
-    summary: int
-    words: int
-    whole: int
-    messages: int
-    guessed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """How many tokens a model takes.
-
-    Attributes:
-        tokens: of its context; None where it is not known.
-        source: how that is known, or why not.
-    """
-
-    tokens: int | None
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class Revival:
-    """A session with its compactions undone.
-
-    Attributes:
-        session: the session, its history whole.
-        compactions: those on the live line that were undone, the first one first.
-        place: the last compaction's place: the first message that the client still had whole behind what it replaced.
-        stays: line of a summary that stays, since what it replaced is not in the file; None for none.
-        broken: the line has a beginning that is not in the file.
-        window: of the session's model.
-    """
-
-    session: Session
-    compactions: tuple[Compaction, ...]
-    place: int
-    stays: int | None
-    broken: bool
-    window: Window
-
-
-def revive(session: Session) -> Revival:
-    """Undo a session's compactions; nothing is written.
+def undo(session: AnySession) -> Undone:
+    """Undo a session's compactions.
 
     Raises:
         NothingToCut: no compaction stands on the session's live line.
-        InputError: what the summary replaced is not in the file, or taking it back would change what came later.
+        InputError: what the summary replaced is not in the file, or it is an export without links.
     """
+    session = cast(Session, session)
     log, found = session.log, session.history
     if log.web:
         raise InputError(f"{log.path}: a web export has no links by which a compaction could be undone")
     if not found.compacted and found.origins[0] != "summary":
-        raise NothingToCut(f"{log.path.name}: its client never compacted it, so there is nothing to revive")
-    undone = _Undoing(log)
-    if not undone.onto:
-        raise _gone(found)
-    whole = history(undone.log())
-    kept = _kept(found)
-    _check(found, whole, kept)
-    uuids = [{whole.log.records[place.record].uuid for place in places} for places in whole.places]
-    place = max((number + 1 for number, ids in enumerate(uuids) if not ids & kept), default=0)
-    first = whole.branch.chain[0]
-    stays = whole.log.records[first].line if whole.compacted else None
-    if place == 0 or (stays is not None and all(origin == "summary" for origin in whole.origins[:place])):
-        raise _gone(found)
-    told = undone.told(whole, place)
-    if not told:
-        raise _elsewhere(found)
+        raise never(session)
+    undoing = _Undoing(log)
+    first = log.records[found.branch.chain[0]]
+    if not undoing.onto:
+        raise lost(session, f"line {first.line:,}", first.timestamp)
+    whole = history(undoing.log())
+    points = undoing.told(whole)
+    begins = whole.log.records[whole.branch.chain[0]]
     tokens = max((made.usage.total_input for made in (*found.requests, *whole.requests)), default=0)
-    # Requests behind a compaction were sent with the summary in place of the words: tokens are fitted to bytes by
-    # those before the first alone.
-    upto = told[0].messages + (1 if stays is not None else 0)
-    revived = replace(whole, requests=[made for made in whole.requests if made.message < upto])
-    return Revival(
-        replace(session, log=whole.log, history=revived, title=titles.of(whole) or session.title),
-        tuple(told),
-        place,
-        stays,
-        whole.branch.ended in ("missing parent", "cycle"),
-        window(found.model or whole.model, tokens, told[-1]),
+    return Undone(
+        replace(session, log=whole.log, history=whole, title=titles.of(whole) or session.title),
+        points,
+        lambda number: log.records[number].uuid,
+        lambda number: whole.log.records[number].uuid,
+        window(found.model or whole.model, tokens, points[-1] if points else None),
+        frozenset(undoing.onto),
+        stays=f"line {begins.line:,}" if whole.compacted else "",
+        broken=whole.branch.ended in ("missing parent", "cycle"),
     )
 
 
-def uncompacted(session: AnySession) -> AnySession:
-    """A session to look things up in: with what its compactions replaced, where that is in the file; else as it is."""
-    if not isinstance(session, Session) or session.log.web or not session.history.compacted:
-        return session
-    undone = _Undoing(session.log)
-    if not undone.onto:
-        return session
-    log = undone.log()
-    return replace(session, log=log, history=history(log))
-
-
-def window(model: str, seen: int, last: Compaction) -> Window:
+def window(model: str, seen: int, last: Point | None) -> Window:
     """How many tokens the session's model takes, and how that is known.
 
     Args:
@@ -151,30 +70,18 @@ def window(model: str, seen: int, last: Compaction) -> Window:
         seen: tokens of the session's largest request.
         last: its last compaction, which shows where the client itself saw the end.
     """
-    from genai_prices import Usage, calc_price
-
-    try:
-        listed = calc_price(Usage(input_tokens=1), model.removesuffix("[1m]")).model.context_window if model else None
-    except LookupError:
-        listed = None
-    seen = max(seen, last.tokens)
+    known = listed(model.removesuffix("[1m]"))
+    compacted = last.tokens if last else 0
+    seen = max(seen, compacted)
     if seen > _SMALL:
-        return Window(max(listed or 0, _LARGE), f"a request of {seen:,} tokens was made in it")
-    if listed is None:
+        return Window(max(known or 0, _LARGE), f"a request of {seen:,} tokens was made in it")
+    if known is None:
         return Window(None, f"no window is known for {model or 'a session that names no model'}")
-    if listed <= _SMALL:
-        return Window(listed, f"genai-prices, {model}")
-    how = f"the client itself compacted it at {last.tokens:,}" if last.trigger == "auto" and last.tokens else ""
+    if known <= _SMALL:
+        return Window(known, f"genai-prices, {model}")
+    how = f"the client itself compacted it at {compacted:,}" if last and last.trigger == "auto" and compacted else ""
     how = how or f"no request in it was larger than {seen:,}"
-    return Window(_SMALL, f"{how}; {model} takes {listed:,}, which Claude Code asks for as {model}[1m]")
-
-
-def _gone(found: History) -> InputError:
-    line = found.log.records[found.branch.chain[0]].line
-    return InputError(
-        f"{found.log.path}: the records before the compaction in line {line:,} are not in the file; "
-        "nothing can be revived from it, look for the session that it was continued from"
-    )
+    return Window(_SMALL, f"{how}; {model} takes {known:,}, which Claude Code asks for as {model}[1m]")
 
 
 # --------------------------------------------------------------------------------------------- undoing
@@ -191,8 +98,8 @@ class _Point:
 
     @property
     def preserved(self) -> set[str]:
-        listed = self.metadata.get("preservedMessages")
-        uuids = listed.get("uuids") if isinstance(listed, dict) else None
+        kept = self.metadata.get("preservedMessages")
+        uuids = kept.get("uuids") if isinstance(kept, dict) else None
         return {uuid for uuid in uuids if isinstance(uuid, str)} if isinstance(uuids, list) else set()
 
 
@@ -337,8 +244,8 @@ class _Undoing:
             uuid = self.onto[uuid]
         return "" if uuid in self.onto else uuid
 
-    def told(self, whole: History, place: int) -> list[Compaction]:
-        """The compactions on the line, each with what it replaced, sizes in bytes."""
+    def told(self, whole: History) -> list[Point]:
+        """The compactions on the line."""
         records, chain = whole.log.records, whole.branch.chain
         at: dict[str, int] = {records[number].uuid: position for position, number in enumerate(chain)}
         ends: list[tuple[int, _Point]] = []
@@ -355,32 +262,19 @@ class _Undoing:
             ends.append((old + 1, point))
         ends.sort(key=lambda end: (end[0], end[1].boundary))
         starts = _positions(whole, at)
-        request = wire.read(whole.body)
-        found: list[Compaction] = []
-        before = 1 if whole.compacted and whole.origins[0] == "summary" else 0
-        for number, (end, point) in enumerate(ends):
-            upto = place if number == len(ends) - 1 else min(place, sum(start < end for start in starts))
-            upto = max(upto, before)
-            size = said_bytes = 0
-            if upto > before:
-                piece = whole.body[request.messages[before].start : request.messages[upto - 1].end]
-                said = measure(b'{"messages":[%s]}' % piece).before.said
-                size, said_bytes = len(piece), said.get("agent", 0) + said.get("human", 0)
-            tokens = point.metadata.get("preTokens")
-            trigger = point.metadata.get("trigger")
+        found: list[Point] = []
+        for end, point in ends:
+            tokens, trigger = point.metadata.get("preTokens"), point.metadata.get("trigger")
             found.append(
-                Compaction(
+                Point(
                     self.records[point.boundary].line,
+                    sum(start < end for start in starts),
+                    self._summary(point),
                     trigger if trigger in ("auto", "manual") else "",
                     tokens if type(tokens) is int and tokens > 0 else 0,
-                    self._summary(point),
-                    said_bytes,
-                    size,
-                    upto - before,
                     point.guessed,
                 )
             )
-            before = upto
         return found
 
     def _summary(self, point: _Point) -> int:
@@ -410,16 +304,11 @@ class _Mended(Log):
         """As `Log.reader`; a record whose parent went names the one that it has now."""
         with Log.reader(self) as fetch:
 
-            def mended(record: Record) -> bytes:
-                raw, link = fetch(record), self.links.get(record.offset)
-                if link is None:
-                    return raw
-                for member in reversed(spans.members(raw.decode("latin-1"), 0)[0]):
-                    if member.key == "parentUuid":
-                        raw = raw[: member.start] + link + raw[member.end :]
-                return raw
+            def again(record: Record) -> bytes:
+                link = self.links.get(record.offset)
+                return fetch(record) if link is None else mended(fetch(record), {"parentUuid": link})
 
-            yield mended
+            yield again
 
 
 def _positions(whole: History, at: dict[str, int]) -> list[int]:
@@ -429,40 +318,3 @@ def _positions(whole: History, at: dict[str, int]) -> list[int]:
         own = [at[uuid] for place in places if (uuid := whole.log.records[place.record].uuid) in at]
         found.append(min(own) if own else found[-1] if found else 0)
     return found
-
-
-# ------------------------------------------------------------------------------------ what must not change
-
-
-def _kept(found: History) -> set[str]:
-    """The records that the client still has whole: those of its live line, summaries aside."""
-    records = found.log.records
-    return {
-        records[place.record].uuid
-        for places, origin in zip(found.places, found.origins, strict=True)
-        for place in places
-        if origin != "summary"
-    }
-
-
-def _check(found: History, whole: History, kept: set[str]) -> None:
-    """Raise where the whole history lacks a block of the live one, or has what is said in another order."""
-
-    def blocks(of: History, *, results: bool) -> list[tuple[str, int]]:
-        return [
-            (uuid, place.block)
-            for places, origin in zip(of.places, of.origins, strict=True)
-            for place in places
-            if (uuid := of.log.records[place.record].uuid) in kept and (origin == "results") is results
-        ]
-
-    said, answered = (blocks(whole, results=results) for results in (False, True))
-    if said != blocks(found, results=False) or not set(answered) >= set(blocks(found, results=True)):
-        raise _elsewhere(found)
-
-
-def _elsewhere(found: History) -> InputError:
-    return InputError(
-        f"{found.log.path}: with its compaction undone the client would go on from another place than now, "
-        "so nothing was written; cutline cut works on the session as it is"
-    )

@@ -20,6 +20,7 @@ from ... import spans
 from ...errors import InputError
 from ...plan import Addition, Plan
 from ...splice import inside_of
+from ...wire import anthropic as wire
 from ..files import unwritable, write_file
 from ..model import Copy, Prove
 from ..neutral import NeutralSession, around
@@ -78,7 +79,7 @@ def write(session: NeutralSession, plan: Plan, title: str, prove: Prove) -> Copy
     except OSError as error:
         raise unwritable(final.parent, error) from None
     size = write_file(final, rewriting.lines(), lambda path: prove(path, new_id, rewriting.notice))
-    _name(final, new_id, title)
+    name(final, new_id, title)
     missed = 0 if source.log.packed else max(0, original.stat().st_size - source.log.size)
     return Copy(final, new_id, rewriting.notice, rewriting.written, len(rewriting.gone), 0, size, missed)
 
@@ -92,8 +93,8 @@ def _place(original: Path, source: Source, new_id: str) -> Path:
     return folder / f"rollout-{stamp}-{new_id}.jsonl"
 
 
-def _name(final: Path, id: str, title: str) -> None:
-    """Add the copy to the client's own list of names, to which it only ever adds; a copy without a name is one too."""
+def name(final: Path, id: str, title: str) -> None:
+    """Add a session to the client's own list of names, to which it only ever adds; one without a name is one too."""
     home = find.home_of(final)
     if home is None:
         return
@@ -329,6 +330,10 @@ def reread(path: Path, notice: str, before: bytes) -> tuple[bytes, str | None]:
     """
     log = read(path)
     found = rebuilt(log).history
+    # Calls without an id are numbered; where earlier ones left, those that stay keep the numbers that they had.
+    left = _given(before) - _given(found.body)
+    if left > 0:
+        found = rebuilt(log, left).history
     if notice:
         wanted = int(notice)
         for number, places in enumerate(found.places):
@@ -339,3 +344,9 @@ def reread(path: Path, notice: str, before: bytes) -> tuple[bytes, str | None]:
                 told = words.removeprefix(NOTICE[0]).removesuffix(NOTICE[1])
                 return around(before, found.body, number), told
     return around(before, found.body, None), None
+
+
+def _given(body: bytes) -> int:
+    """How many numbers were given to calls without an id."""
+    numbers = (block.id for message in wire.read(body).messages for block in message.blocks if block.id.isdecimal())
+    return max(map(int, numbers), default=-1) + 1

@@ -36,15 +36,19 @@ class Read:
     first: str
 
 
-def history(log: Log) -> Read:
+def history(log: Log, given: int = 0) -> Read:
     """Rebuild what the client would send of a rollout.
+
+    Args:
+        log: the rollout.
+        given: the first of the numbers that calls without an id get.
 
     Raises:
         InputError: the file holds no conversation, or became shorter while it was read.
     """
     with log.reader() as fetch:
         found = branch.live(log, fetch)
-        build = _Build(log, fetch)
+        build = _Build(log, fetch, given=given)
         build.run(found.items)
     if not build.out.places:
         raise InputError(f"{log.path}: no conversation in {len(log.records):,} records; give another session")

@@ -68,7 +68,7 @@ def write(log: Log, history: NeutralHistory, plan: Plan, title: str, prove: Prov
     try:
         folder.mkdir(mode=0o700)
         held = _hold(folder)
-        _settle(source.parent if own else None, folder, new_id, title, log.cwd)
+        _settle(source.parent if own else None, folder, new_id, title, log)
         size = write_file(folder / EVENTS, copying.lines(), lambda path: prove(path, new_id, copying.notice))
         folder.rename(final)
     except OSError as error:
@@ -114,11 +114,13 @@ def reread(path: Path, notice: str, before: bytes) -> tuple[bytes, str | None]:
     return without_notice(found, before, (lambda record: log.events[record].id == notice) if notice else None)
 
 
-def _settle(source: Path | None, folder: Path, new_id: str, title: str, cwd: str) -> None:
+def _settle(source: Path | None, folder: Path, new_id: str, title: str, log: Log) -> None:
     """Put beside the events what the original has there: its own words about itself, and the agent's files."""
-    lines = {"id": new_id, "cwd": json.dumps(cwd)} if cwd else {"id": new_id}
+    lines = {"id": new_id, "cwd": json.dumps(log.cwd)} if log.cwd else {"id": new_id}
     if source is not None:
         for name in _BESIDE:
+            if name in log.without:
+                continue
             if (source / name).is_dir() and not (source / name).is_symlink():
                 shutil.copytree(source / name, folder / name, symlinks=True)
             elif (source / name).is_file():

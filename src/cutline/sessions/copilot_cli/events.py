@@ -7,7 +7,7 @@ say nothing. A compaction that succeeded stands for everything before it began.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,6 +60,7 @@ class Log:
         id, version: of the session's first event: its id, and the client's version.
         cwd, branch: the directory and the git branch that it was last gone on in.
         sent: the events that the client makes its request of, in its order: a compaction's end first.
+        without: names of what stands beside the file and goes into no copy.
     """
 
     lines: Lines = field(init=False)
@@ -69,6 +70,7 @@ class Log:
     cwd: str = ""
     branch: str = ""
     sent: list[int] = field(default_factory=list)
+    without: frozenset[str] = frozenset()
     _seen: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -130,17 +132,24 @@ def read(path: str | os.PathLike[str]) -> Log:
     log.lines = read_lines(Path(path), log.take, LABEL)
     if not log.id:
         raise InputError(f"{path}: no beginning of a session of {LABEL} in it; type: cutline ls")
+    log.sent = sent(log.events)
+    return log
+
+
+def sent(events: Sequence[Event]) -> list[int]:
+    """The events that the client makes its request of, in its order."""
+    found: list[int] = []
     started: int | None = None
-    for number, event in enumerate(log.events):
+    for number, event in enumerate(events):
         if event.inner:
             continue
         if event.type == "session.compaction_start":
-            started = len(log.sent)
+            started = len(found)
         elif event.type == "session.compaction_complete" and event.done:
-            log.sent = [number, *log.sent[len(log.sent) if started is None else started :]]
+            found = [number, *found[len(found) if started is None else started :]]
             started = None
         elif event.type == "session.context_cleared":
-            log.sent, started = [number], None
+            found, started = [number], None
         elif event.type in _SPOKEN:
-            log.sent.append(number)
-    return log
+            found.append(number)
+    return found

@@ -7,6 +7,7 @@ are none of the list; a path is taken as given.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -26,6 +27,7 @@ _SUMMARY = re.compile(
     rb'^(?:\{"\$set":\{"summary":|\{"sessionId":[^\n]*?,"summary":|  "summary": )' + _STRING, re.M
 ).findall
 _TYPED = re.compile(rb'"type"\s*:\s*"user"\s*,\s*"content"\s*:\s*(?:\[\s*\{\s*"text"\s*:\s*)?' + _STRING).finditer
+_MARK = ".project_root"
 _ANSWERED = re.compile(rb'"type"\s*:\s*"gemini"').search
 
 
@@ -105,7 +107,7 @@ def directory(path: Path, project_hash: str) -> str:
     folder = path.resolve().parent
     folder = folder.parent if folder.name == "chats" else folder
     with suppress(OSError, UnicodeDecodeError):
-        named = (folder / ".project_root").read_text("utf-8").strip()
+        named = (folder / _MARK).read_text("utf-8").strip()
         if named:
             return named
     for cwd, slug in _register().items():
@@ -144,9 +146,40 @@ def _folders(cwd: str | os.PathLike[str] | None) -> Iterator[Path]:
             yield folder
 
 
+def folder_of(cwd: str) -> Path:
+    """The folder of a directory's sessions: the one that the client would take, else one that it will take for its own.
+
+    The client looks the directory up in its register, then in the mark that each folder carries, and makes a name of
+    the directory's where neither knows it. What an older version had is in a folder named by a hash; the client takes
+    that over once, unless a newer one holds something: so it goes into the old one then.
+
+    Raises:
+        OSError: it can't be made.
+    """
+    here = os.path.realpath(cwd)
+    root, known = projects(), _register()
+    if here in known and _owner(root / known[here]) in ("", here):
+        named = [root / known[here]]
+    else:
+        named = [folder for folder in sorted(root.glob("*/")) if _owner(folder) == here][:1]
+    old = root / hashed(here)
+    if not named and old.is_dir():
+        (old / "chats").mkdir(exist_ok=True)
+        return old / "chats"
+    taken = set(known.values())
+    slug = re.sub("[^a-z0-9]+", "-", Path(here).name.lower()).strip("-") or "project"
+    names = (slug if number == 0 else f"{slug}-{number}" for number in itertools.count())
+    free = (root / name for name in names if name not in taken and not (root / name).exists())
+    folder = named[0] if named else next(free)
+    (folder / "chats").mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError), (folder / _MARK).open("x", encoding="utf-8") as mark:
+        mark.write(here)
+    return folder / "chats"
+
+
 def _owner(folder: Path) -> str:
     try:
-        return (folder / ".project_root").read_text("utf-8").strip()
+        return (folder / _MARK).read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return ""
 

@@ -95,7 +95,7 @@ def read(path: str | os.PathLike[str]) -> Log:
             raise InputError(f"{file}: the file is empty; {_HINT}")
         first = handle.readline(1 << 16)
         handle.seek(0)
-        index = _Index()
+        index = Index()
         shape: Shape = "lines"
         if _document(file, first):
             shape = index.document(handle.read(size))
@@ -130,7 +130,7 @@ def _open(file: Path) -> tuple[BinaryIO, int]:
 
 
 @dataclass(slots=True)
-class _Index:
+class Index:
     """What grows while a file is read. A message without an id has a key of its own and is never replaced."""
 
     entries: dict[str | int, Entry] = field(default_factory=dict)
@@ -175,12 +175,12 @@ class _Index:
             else:
                 if type(value) is tuple:
                     whole += 1
-                    self._record(dict(value), view, start, behind, offset)
+                    self.record(dict(value), view, start, behind, offset)
             at = spans.skip(view, behind)
         if whole > 1:
             self.glued.append(number)
 
-    def _record(self, got: dict[str, Any], view: str, start: int, end: int, offset: int) -> None:
+    def record(self, got: dict[str, Any], view: str, start: int, end: int, offset: int) -> None:
         """Take in one record, in the client's order of questions."""
         back, id_, news = got.get("$rewindTo"), got.get("id"), got.get("$set")
         if type(back) is str:
@@ -192,7 +192,7 @@ class _Index:
         elif type(id_) is str:
             self._message(id_, Entry(offset + start, end - start, id_))
         elif type(news) is tuple:
-            member = _last(view, start)["$set"]
+            member = members_of(view, start)["$set"]
             if type(dict(news).get("messages")) is list:
                 self.dead += len(self.entries)
                 self.entries.clear()
@@ -206,7 +206,7 @@ class _Index:
 
     def _describe(self, view: str, at: int, offset: int) -> None:
         """Take in members that describe the session, and the messages among them."""
-        for key, member in _last(view, at).items():
+        for key, member in members_of(view, at).items():
             if key == "messages" and view[member.start] == "[":
                 for start, end in spans.elements(view, member.start)[0]:
                     value = spans.scan(view, start)[0]
@@ -237,7 +237,9 @@ class _Index:
         shape: Shape = "contents" if view[at] == "[" or found.key == "history" else "document"
         if shape == "document":
             self.meta = {
-                key: data[member.start : member.end] for key, member in _last(view, at).items() if key not in _DERIVED
+                key: data[member.start : member.end]
+                for key, member in members_of(view, at).items()
+                if key not in _DERIVED
             }
         for number, (start, stop) in enumerate(spans.elements(view, found.start)[0]):
             if view[start] == "{":
@@ -252,7 +254,7 @@ class _Index:
         return self.doubt or "no message of a session in it"
 
 
-def _last(view: str, at: int) -> dict[str, spans.Member]:
+def members_of(view: str, at: int) -> dict[str, spans.Member]:
     """An object's members by key; of a key that stands twice the last counts, as it does for the client."""
     return {member.key: member for member in spans.members(view, at)[0]}
 
@@ -263,6 +265,6 @@ def _list(view: str, at: int) -> spans.Member | None:
         return spans.Member("", at, at, at)
     if view[at] != "{":
         return None
-    found = _last(view, at)
+    found = members_of(view, at)
     wanted = found.get("messages") or found.get("history")
     return wanted if wanted and view[wanted.start] == "[" else None

@@ -107,6 +107,13 @@ def databases() -> list[Path]:
     return [data_folder() / named] if named else sorted(data_folder().glob("opencode*.db"))
 
 
+def database() -> Path | None:
+    """The database that a new session goes into: the released client's, else the one that was written to last."""
+    found = [path for path in databases() if path.is_file()]
+    own = [path for path in found if path.name == "opencode.db"]
+    return next(iter(own or sorted(found, key=lambda path: -path.stat().st_mtime)), None)
+
+
 def places() -> list[Path]:
     """Where sessions are looked for."""
     named = os.environ.get("OPENCODE_DB")

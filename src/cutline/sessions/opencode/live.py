@@ -37,7 +37,7 @@ class Compaction:
 
 def live(log: Log) -> Live:
     """The messages that are sent."""
-    order, until = _reverted(log)
+    order, until = standing(log)
     found: list[int] = []
     answered: set[str] = set()
     tail, compacted = "", False
@@ -76,8 +76,8 @@ def compaction(log: Log, number: int) -> Compaction | None:
     return None
 
 
-def _reverted(log: Log) -> tuple[list[int], dict[int, int]]:
-    """The messages before the point that a person went back to."""
+def standing(log: Log) -> tuple[list[int], dict[int, int]]:
+    """The messages before the point that a person went back to; of one that this cut short, how many parts are left."""
     everything = list(range(len(log.messages)))
     to, at = log.head.word("revert", "messageID"), log.head.word("revert", "partID")
     place = next((number for number in everything if to and log.messages[number].id == to), None)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -81,43 +82,54 @@ def _fault(path: Path, error: OSError | sqlite3.Error) -> InputError:
 
 def _into_database(log: Log, copying: Copying, messages: list[NewMessage], prove: Prove) -> Copy:
     path = log.path
+    with transaction(path) as database:
+        size = _insert_all(database, log, copying, messages)
+        _uncommitted[copying.id] = database
+        try:
+            prove(path, copying.id, copying.notice)
+        finally:
+            _uncommitted.pop(copying.id)
+        missed = _stored(database, log.id) - log.size
+    return _copy(log, copying, messages, path, size, missed)
+
+
+@contextmanager
+def transaction(path: Path) -> Iterator[sqlite3.Connection]:
+    """A database, opened for one transaction: it is committed at the end, and where anything fails nothing was written.
+
+    Raises:
+        InputError: it can't be written.
+    """
     try:
         where = f"{path.resolve().as_uri()}?mode=rw"
         with closing(sqlite3.connect(where, uri=True, timeout=_WAITS_S, isolation_level=None)) as database:
             database.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
             database.execute("PRAGMA foreign_keys = ON")
-            # Where the proof fails the connection is closed without a commit, and nothing was written.
             database.execute("BEGIN IMMEDIATE")
-            size = _insert_all(database, log, copying, messages)
-            _uncommitted[copying.id] = database
-            prove(path, copying.id, copying.notice)
-            missed = _stored(database, log.id) - log.size
+            yield database
             database.execute("COMMIT")
     except (OSError, sqlite3.Error) as error:
         raise _fault(path, error) from None
-    finally:
-        _uncommitted.pop(copying.id, None)
-    return _copy(log, copying, messages, path, size, missed)
 
 
 def _insert_all(database: sqlite3.Connection, log: Log, copying: Copying, messages: list[NewMessage]) -> int:
-    _insert(database, "session", log.row | _session_row(log, copying))
+    insert(database, "session", log.row | _session_row(log, copying))
     size = 0
     for one in messages:
         own = one.source.row if one.source else {"time_created": one.created, "time_updated": one.created}
         row = {**own, "id": one.id, "session_id": copying.id, "data": one.raw.decode()}
-        _insert(database, "message", row)
+        insert(database, "message", row)
         size += len(one.raw)
         for part in one.parts:
             made = part.source.row if part.source else own
             links = {"id": part.id, "message_id": one.id, "session_id": copying.id, "data": part.raw.decode()}
-            _insert(database, "part", {**made, **links})
+            insert(database, "part", {**made, **links})
             size += len(part.raw)
     if database.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'todo'").fetchone():
         cursor = database.execute("SELECT * FROM todo WHERE session_id = ?", (log.id,))
         names = [column[0] for column in cursor.description]
         for values in cursor.fetchall():
-            _insert(database, "todo", {**dict(zip(names, values, strict=True)), "session_id": copying.id})
+            insert(database, "todo", {**dict(zip(names, values, strict=True)), "session_id": copying.id})
     return size
 
 
@@ -135,7 +147,8 @@ def _session_row(log: Log, copying: Copying) -> dict[str, Any]:
     return {key: value for key, value in new.items() if key in log.row}
 
 
-def _insert(database: sqlite3.Connection, table: str, row: dict[str, Any]) -> None:
+def insert(database: sqlite3.Connection, table: str, row: dict[str, Any]) -> None:
+    """Add a row."""
     columns = ", ".join(f'"{name}"' for name in row)
     values = [
         value.encode("utf-8", "surrogateescape").decode("utf-8", "replace") if isinstance(value, str) else value

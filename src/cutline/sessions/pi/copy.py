@@ -44,7 +44,7 @@ def write(log: Log, history: NeutralHistory, plan: Plan, title: str, prove: Prov
         InputError: the folder can't be written, or the disk is full.
     """
     source = log.path.resolve()
-    new_id, now = _uuid7(), _now()
+    new_id, now = uuid7(), _now()
     final = source.with_name(f"{now.replace(':', '-').replace('.', '-')}_{new_id}.jsonl")
     copying = _Copying(log, history, plan, new_id, title, now)
     size = write_file(final, copying.lines(), lambda path: prove(path, new_id, copying.notice))
@@ -362,7 +362,7 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _uuid7() -> str:
+def uuid7() -> str:
     """An id like the client's own: its first half is the time, so that names sort by it."""
     value = (time.time_ns() // 1_000_000 & (1 << 48) - 1) << 80 | 7 << 76 | secrets.randbits(12) << 64
     value |= 0b10 << 62 | secrets.randbits(62)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from ...errors import InputError
 from ..lines import Lines, pairs, read_lines, unview, word
@@ -87,16 +87,34 @@ class Log:
     version: int
     id: str
     cwd: str
-    chain: list[int]
-    sent: list[int]
-    edits: dict[int, int]
-    parents: dict[int, int]
-    broken: tuple[str, ...]
+    chain: list[int] = field(default_factory=list)
+    sent: list[int] = field(default_factory=list)
+    edits: dict[int, int] = field(default_factory=dict)
+    parents: dict[int, int] = field(default_factory=dict)
+    broken: tuple[str, ...] = ()
 
     @property
     def path(self) -> Path:
         """The file."""
         return self.lines.path
+
+    def linked(self, leaf: int | None = None) -> Self:
+        """The same entries, with what their links make of them: all from `chain` on.
+
+        Args:
+            leaf: index of the entry that the client would go on from; None for the file's last.
+        """
+        entries = self.entries
+        links, parents, broken = _links(entries, self.version)
+        chain, lost = _chain(entries, parents, broken, leaf)
+        compaction = next((number for number in reversed(chain) if entries[number].type == "compaction"), None)
+        sent = chain if compaction is None else _kept(entries, chain, compaction, links)
+        edits = {
+            links[entries[number].target]: number
+            for number in sent
+            if entries[number].type == "context_edit" and entries[number].target in links
+        }
+        return replace(self, chain=chain, sent=sent, edits=edits, parents=parents, broken=(lost,) if lost else ())
 
     @contextmanager
     def reader(self) -> Iterator[Callable[[Entry], bytes]]:
@@ -113,32 +131,12 @@ def read(path: str | os.PathLike[str]) -> Log:
     """
     index = _Index()
     lines = read_lines(Path(path), index.take, LABEL)
-    entries = index.entries
-    header = next((number for number, entry in enumerate(entries) if entry.type == "session"), None)
+    header = next((number for number, entry in enumerate(index.entries) if entry.type == "session"), None)
     if header is None:
         raise InputError(f"{path}: no header of a session of {LABEL} in it; type: cutline ls")
-    links, parents, broken = _links(entries, index.version)
-    chain, lost = _chain(entries, parents, broken)
-    compaction = next((number for number in reversed(chain) if entries[number].type == "compaction"), None)
-    sent = chain if compaction is None else _kept(entries, chain, compaction, links)
-    edits = {
-        links[entries[number].target]: number
-        for number in sent
-        if entries[number].type == "context_edit" and entries[number].target in links
-    }
     return Log(
-        lines,
-        entries,
-        header,
-        index.version,
-        unview(entries[header].id),
-        unview(index.cwd),
-        chain,
-        sent,
-        edits,
-        parents,
-        (lost,) if lost else (),
-    )
+        lines, index.entries, header, index.version, unview(index.entries[header].id), unview(index.cwd)
+    ).linked()
 
 
 class _Index:
@@ -219,8 +217,12 @@ def _links(entries: list[Entry], version: int) -> tuple[dict[str, int], dict[int
     return links, parents, broken
 
 
-def _chain(entries: list[Entry], parents: dict[int, int], broken: dict[int, str]) -> tuple[list[int], str]:
-    at: int | None = next((n for n in range(len(entries) - 1, -1, -1) if entries[n].type != "session"), None)
+def _chain(
+    entries: list[Entry], parents: dict[int, int], broken: dict[int, str], leaf: int | None
+) -> tuple[list[int], str]:
+    at = leaf
+    if at is None:
+        at = next((n for n in range(len(entries) - 1, -1, -1) if entries[n].type != "session"), None)
     chain: list[int] = []
     seen: set[int] = set()
     while at is not None and at not in seen:

@@ -115,6 +115,11 @@ def sessions(cwd: Path | None = None) -> list[SessionFile]:
     return sorted(found, key=lambda one: (-one.mtime, str(one.path)))
 
 
+def folder_of(cwd: str) -> Path:
+    """Where the client keeps a new session of a working directory."""
+    return _own_folder() or agent_folder() / "sessions" / folder_name(cwd)
+
+
 def folder_name(cwd: str) -> str:
     """The name of a working directory's folder: its path without the first slash, each other one and colon a dash."""
     return "--" + re.sub(r"[/\\:]", "-", re.sub(r"^[/\\]", "", cwd)) + "--"
