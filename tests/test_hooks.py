@@ -195,6 +195,23 @@ def test_behind_a_summary_the_last_document_is_put_back_in_view(tmp_path: Path, 
         assert hook(broken, path) == "" and hook(broken, tmp_path / "none.db") == ""
 
 
+def test_a_resumed_copy_is_not_summarised_until_an_answer_came(tmp_path: Path) -> None:
+    transcript = tmp_path / "copy.jsonl"
+    old = {"type": "assistant", "timestamp": "2026-01-01T00:00:00.000Z", "message": {"usage": {"input_tokens": 9}}}
+    transcript.write_text(json.dumps(old) + "\n")
+    since = "2026-01-02T00:00:00.000Z"
+
+    def asked(**payload: Any) -> str:
+        given = {"trigger": "auto", "transcript_path": str(transcript), **payload}
+        return CliRunner().invoke(cli, ["hook", "full", "--since", since], input=json.dumps(given)).stdout
+
+    assert json.loads(asked())["decision"] == "block"
+    assert asked(trigger="manual") == asked(transcript_path=str(tmp_path / "none")) == ""
+    with transcript.open("a") as out:
+        out.write(json.dumps({**old, "timestamp": "2026-01-02T00:00:01.000Z"}) + "\n")
+    assert asked() == ""
+
+
 def hook(payload: Any, record: Path) -> str:
     told = CliRunner().invoke(
         cli, ["hook", "compacted"], input=json.dumps(payload), env={"CUTLINE_RECORD": str(record)}

@@ -13,8 +13,9 @@ import pytest
 
 from cutline import mandate
 from cutline.errors import InputError
-from cutline.launch import claude_code, run
-from cutline.launch.claude_code import Start, Wish, asked, compose, upstream
+from cutline.launch import claude_code, claude_settings
+from cutline.launch.claude_code import asked, compose, upstream
+from cutline.launch.start import Start, Wish
 
 ADDRESS = "http://127.0.0.1:4711/t0ken"
 LOOPBACK = "http://127.0.0.1:9"
@@ -306,6 +307,6 @@ class TestARun:
 def test_settings_sources_that_are_switched_off_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "settings.json").write_text('{"statusLine": {"command": "x"}}')
     environment = {"CLAUDE_CONFIG_DIR": str(tmp_path)}
-    found = run._layers(asked(["--setting-sources", "project"]), tmp_path, environment)
+    found = claude_settings._layers(asked(["--setting-sources", "project"]), tmp_path, environment)
     assert all("statusLine" not in layer for layer in found)
-    assert any("statusLine" in layer for layer in run._layers(asked([]), tmp_path, environment))
+    assert any("statusLine" in layer for layer in claude_settings._layers(asked([]), tmp_path, environment))

@@ -16,7 +16,8 @@ import pytest
 
 import bodies
 from cutline import cut, mandate
-from cutline.proxy import client, hooks, ledger, plan, tap
+from cutline.cutter import seam_address
+from cutline.proxy import client, hooks, ledger, plan, routes, tap
 from cutline.proxy.hooks import Fullness, Heard
 from cutline.proxy.ledger import Account
 from cutline.proxy.plan import Forward, Refusal
@@ -88,25 +89,27 @@ def test_who_may_not_ask(target: str, headers: list[tuple[str, str]], status: in
     assert told.body()["type"] == "error" and "\n" not in told.message
 
 
+TURN, COUNT = routes.Route("anthropic"), routes.Route("anthropic", "count")
+
+
 @pytest.mark.parametrize(
     ("method", "target", "which"),
     (
-        ("POST", "/v1/messages", "messages"),
-        ("POST", "/v1/messages?beta=true", "messages"),
-        ("POST", "/v1/messages/", "messages"),
-        ("POST", "/gateway/v1/messages", "messages"),
-        ("POST", "/v1/messages/count_tokens?beta=true", "count"),
-        ("GET", "/v1/messages", ""),
-        ("POST", "/v1/messages/batches", ""),
-        ("POST", "/v1/messages/batches/b/results", ""),
-        ("POST", "/v1/messagesx", ""),
-        ("POST", "/v1/models?x=/v1/messages", ""),
-        ("POST", "/v1/responses", ""),
-        ("POST", "", ""),
+        ("POST", "/v1/messages", TURN),
+        ("POST", "/v1/messages?beta=true", TURN),
+        ("POST", "/v1/messages/", TURN),
+        ("POST", "/gateway/v1/messages", TURN),
+        ("POST", "/v1/messages/count_tokens?beta=true", COUNT),
+        ("GET", "/v1/messages", None),
+        ("POST", "/v1/messages/batches", None),
+        ("POST", "/v1/messages/batches/b/results", None),
+        ("POST", "/v1/messagesx", None),
+        ("POST", "/v1/models?x=/v1/messages", None),
+        ("POST", "", None),
     ),
 )
-def test_which_requests_carry_a_history(method: str, target: str, which: str):
-    assert plan.conversation(method, target) == which
+def test_which_requests_carry_a_history(method: str, target: str, which: routes.Route | None):
+    assert routes.route(method, target) == which
 
 
 # ------------------------------------------------------------------------------------------------------ encodings
@@ -132,17 +135,17 @@ def test_a_body_without_its_encodings(encoding: str, packed: bytes):
 
 
 @pytest.mark.parametrize(
-    ("encoding", "packed", "status"),
+    ("encoding", "packed", "told"),
     (
-        ("br", b"x", None),
-        ("gzip, br", b"x", None),
-        ("gzip", _gzip(b"words")[:-1], 400),
-        ("gzip", b"words", 400),
-        ("gzip", _gzip(b"words") + b"tail", 400),
-        ("zstd", zstd.compress(b"words")[:-1], 400),
-        ("zstd", b"words", 400),
-        ("deflate", b"\xff\xff", 400),
-        ("gzip", _gzip(b"") * 10_001, 400),
+        ("br", b"x", "br can't be read"),
+        ("gzip, br", b"x", "gzip, br can't be read"),
+        ("gzip", _gzip(b"words")[:-1], "no gzip: it ends too early"),
+        ("gzip", b"words", "no gzip: "),
+        ("gzip", _gzip(b"words") + b"tail", "no gzip: "),
+        ("zstd", zstd.compress(b"words")[:-1], "no zstd: it ends too early"),
+        ("zstd", b"words", "no zstd: "),
+        ("deflate", b"\xff\xff", "no deflate: "),
+        ("gzip", _gzip(b"") * 10_001, "no gzip: it has more than 10,000 parts"),
         ("gzip", _gzip(bytes(1_001)), 413),
         ("zstd", zstd.compress(bytes(1_001)), 413),
         ("deflate", zlib.compress(bytes(1_001)), 413),
@@ -150,15 +153,15 @@ def test_a_body_without_its_encodings(encoding: str, packed: bytes):
         ("gzip", _gzip(bytes(1_000)), 200),
     ),
 )
-def test_what_can_not_be_unpacked(encoding: str, packed: bytes, status: int | None, monkeypatch: pytest.MonkeyPatch):
+def test_what_can_not_be_unpacked(encoding: str, packed: bytes, told: str | int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(plan, "BODY_CAP", 1_000)
-    told = plan.unpack(packed, encoding)
-    if status is None:
-        assert told is None
-    elif status == 200:
-        assert told == bytes(1_000)
+    plain = plan.unpack(packed, encoding)
+    if told == 200:
+        assert plain == bytes(1_000)
+    elif told == 413:
+        assert isinstance(plain, Refusal) and plain.status == told
     else:
-        assert isinstance(told, Refusal) and told.status == status
+        assert isinstance(plain, str) and str(told) in plain and "\n" not in plain
 
 
 # -------------------------------------------------------------------------------------------------------- headers
@@ -178,9 +181,8 @@ def test_headers_of_a_request():
         ("Expect", "100-continue"),
         ("Trailer", "x"),
     ]
-    told = [("X-Api-Key", "made-up"), ("Accept-Encoding", "gzip;q=0.5"), ("X-Two", "a"), ("X-Two", "b")]
-    assert plan.request_headers(came, packed=False) == told
-    assert plan.request_headers(came, packed=True) == [told[0], ("Content-Encoding", "gzip"), *told[1:]]
+    kept = [("X-Api-Key", "made-up"), ("Content-Encoding", "gzip"), ("Accept-Encoding", "gzip;q=0.5")]
+    assert plan.request_headers(came) == [*kept, ("X-Two", "a"), ("X-Two", "b")]
     assert plan.by_name(came)["x-two"] == "a, b"
 
 
@@ -250,7 +252,7 @@ def test_a_compaction_is_never_cut_and_a_body_that_can_t_be_read_is_none():
     messages = [{"role": "user", "content": "Count."}, *bodies.checkpoint_turn(1)]
     messages[-1]["content"].append(_text(INSTRUCTION))
     body = bodies.body(messages)
-    sent = plan.forward("messages", {}, body, plan.Cutter())
+    sent = plan.forward(TURN, {}, body, plan.Cutter())
     assert isinstance(sent, Forward) and (sent.kind, sent.body, sent.seam) == ("compaction", body, "")
     assert not client.is_compaction(INSTRUCTION.encode()) and not client.is_compaction(
         b'{"messages":[]}' + INSTRUCTION.encode()
@@ -260,10 +262,10 @@ def test_a_compaction_is_never_cut_and_a_body_that_can_t_be_read_is_none():
 def test_who_asks_is_read_from_the_headers():
     headers = {"x-claude-code-session-id": "s", "x-claude-code-agent-id": "a", "authorization": "Bearer made-up"}
     body = bodies.body([{"role": "user", "content": "Hello."}])
-    sent = plan.forward("messages", headers, body, plan.Cutter())
+    sent = plan.forward(TURN, headers, body, plan.Cutter())
     assert isinstance(sent, Forward)
     assert (sent.session, sent.agent, sent.metered, sent.kind, sent.body) == ("s", "a", False, "turn", body)
-    sent = plan.forward("count", {"x-api-key": "made-up"}, body, plan.Cutter())
+    sent = plan.forward(COUNT, {"x-api-key": "made-up"}, body, plan.Cutter())
     assert isinstance(sent, Forward) and (sent.session, sent.metered, sent.kind) == ("", True, "count")
 
 
@@ -436,7 +438,7 @@ def test_an_error_in_the_middle_of_a_stream():
         (b"", Answer()),
         (b"[1]", Answer()),
         (b"[" * 100_000, Answer()),
-        (b'{"content":null,"usage":[],"error":"x","model":null}', Answer()),
+        (b'{"content":null,"usage":[],"error":"x","model":null}', Answer(error="x")),
     ),
 )  # fmt: skip
 def test_an_answer_that_is_not_streamed(raw: bytes, answer: Answer):
@@ -450,8 +452,9 @@ def test_an_answer_that_is_not_streamed(raw: bytes, answer: Answer):
 
 def _sent(body: bytes, **more: Any) -> Forward:
     done = cut(body)
-    seam = plan.seam_address(done) if done.changed else ""
-    values = {"kind": "turn", "whole": body, "body": done.body, "packed": False, "seam": seam, "reason": ""}
+    seam = seam_address(done) if done.changed else ""
+    values = {"kind": "turn", "format": "anthropic", "whole": body, "body": done.body, "raw": done.body}
+    values |= {"seam": seam, "reason": ""}
     return Forward(**{**values, "session": "s", "agent": "", "metered": True, **more})
 
 

@@ -578,7 +578,7 @@ def test_there_is_no_place_for_anything_of_the_headers(path: Path, store: Record
         "session": ["id", "session", "agent", "client", "project"],
         "request": [
             "id", "session", "at", "kind", "model", "frame", "split", "node", "marks", "size", "sent", "seam", "status",
-            "answer", "usage",
+            "answer", "usage", "format",
         ],
         "call": ["id", "key", "address", "tool"],
         "place": ["call", "session", "message", "block", "node", "answer", "answer_block", "request"],

@@ -15,8 +15,11 @@ import bodies
 import made
 from cutline import record
 from cutline.cli import main
+from cutline.events import calls
 from cutline.record import Document, Record, default_path
 from cutline.sessions.claude_code import folder_name
+from cutline.sessions.clients import is_session, open_path
+from cutline.wire import anthropic as wire
 from test_record import exchange, session
 from test_record_keeping import telling
 
@@ -246,6 +249,53 @@ def test_session_files_are_imported_with_their_sub_agents(home: Home):
     assert [entry["session"] for entry in listed] == [made.ID]
 
 
+DATA = bodies.DATA.parent
+KEPT_AS_FILES = (
+    "claude-code",
+    "codex",
+    "opencode",
+    "gemini-cli",
+    "pi",
+    "copilot-cli",
+    "openhands",
+    "swe-agent",
+)
+
+
+@pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not there")
+@pytest.mark.parametrize("kind", KEPT_AS_FILES)
+def test_every_client_s_session_files_are_imported(home: Home, kind: str):
+    """Each call of the file is then found in the record, under the address that the file gives it."""
+    files = sorted((path for path in (DATA / kind).iterdir() if path.stat().st_size > 10_000), key=_size)
+    path = next(path for path in files if (kind == "claude-code" or is_session(path)) and _answered(path))
+    found = home.json("record", "import", str(path))
+    assert found["failed"] == [] and found["added"]
+    assert home.json("record", "import", str(path))["added"] == 0
+    with home.record(readonly=True) as store:
+        assert store.faults() == []
+        assert {row.session for row in store.sessions() if not row.agent} == {open_path(path).id}
+        assert all(store.calls(None, address) for address in _answered(path))
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size
+
+
+def _answered(path: Path) -> set[str]:
+    """The addresses of a session's completed calls."""
+    return {one.call.address for one in calls(wire.read(open_path(path).history.body)) if one.result}
+
+
+def test_sessions_are_imported_by_id_and_all_that_a_client_keeps(home: Home):
+    home.session()
+    assert home.json("record", "import", made.ID[:8])["added"] == 3
+    assert home.json("record", "import", "--client", "claude-code")["added"] == 0
+    assert home.json("record", "import", "--client", "all")["known"] == 3
+    home.fails(2, ("record", "import", "--client", "codex"), "no session in what codex keeps")
+    home.fails(2, ("record", "import"), "nothing to take in")
+    home.fails(2, ("record", "import", "ffffffff"), "no session with an id")
+
+
 def test_what_cannot_be_read_is_named_and_the_rest_is_taken(home: Home):
     home.session()
     (home.folder / "torn.jsonl").write_text('{"type":"us')
@@ -254,7 +304,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_taken(home: Home):
     home("record", "import", str(home.folder / "torn.jsonl"))
     assert home.code == 2 and "not taken in" in home.err and "Traceback" not in home.err
     (home.home / "empty").mkdir()
-    home.fails(2, ("record", "import", str(home.home / "empty")), "no .jsonl file")
+    home.fails(2, ("record", "import", str(home.home / "empty")), "no session in")
 
 
 def test_an_import_of_what_is_too_old_to_stay_says_so(home: Home):

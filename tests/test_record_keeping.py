@@ -70,7 +70,7 @@ def test_layout_1_is_brought_up_and_nothing_of_it_changes(path: Path, readonly: 
     where = address(layout1.CALL, "Bash", b'{"command":"cat importer.py"}')
     wanted = layout1.build(path, where)
     with Record(path, readonly=readonly) as store:
-        assert version(path) == VERSION == 2
+        assert version(path) == VERSION == 3
         assert [store.body(row.id) for row in store.requests("s1")] == wanted
         assert store.answer(2) == layout1.ANSWER and store.faults() == []
         (hit,) = store.calls(PROJECT, where)

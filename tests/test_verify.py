@@ -174,7 +174,7 @@ MUTANTS: list[tuple[int, str, Mutation]] = [
     (2, "an arbitrary notice", renote(lambda notice: "[cutline] All is well.")),
     (2, "a wrong count in the notice", renote(lambda notice: notice.replace("4 calls", "5 calls"))),
     (2, "a wrong weight in the notice", renote(lambda notice: re.sub(r"\((\d)", r"(1\1", notice))),
-    (2, "an address is changed", renote(lambda notice: re.sub(r"\\n[0-9a-f]{16} ", r"\\n0123456789abcdef ", notice))),
+    (2, "an address is changed", renote(lambda notice: re.sub(r" [0-9a-f]{16} ->", " 0123456789abcdef ->", notice))),
     (2, "a line of the trace is missing", renote(lambda notice: notice.rsplit("\\n", 1)[0])),
     (2, "a notice is missing", renote(lambda notice: "")),
     (

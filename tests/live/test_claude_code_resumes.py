@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -334,6 +335,32 @@ def test_a_session_that_the_client_compacted_itself(place: Place) -> None:
     compare(before, sent, "And now?")
     assert [key for role, _, key in heard(sent) if role == "assistant"] == ["Step 4.", "Step 6.", "Step 7.", "The end."]
     assert "Counted so far." in json.dumps(sent)
+
+
+@pytest.mark.parametrize("ours", (True, False))
+def test_a_copy_of_a_nearly_full_session_is_not_summarised_before_it_was_asked(place: Place, ours: bool) -> None:
+    """The client counts it as full as the original was; `cutline resume` holds its summary back until an answer came."""
+    full = {"DISABLE_AUTO_COMPACT": "", "CLAUDE_CODE_AUTO_COMPACT_WINDOW": "150000"}
+    asked = []
+
+    def answer(body: dict[str, Any]) -> list[Block]:
+        asked.append(json.dumps(body["messages"][-1]))
+        upstream.input_tokens = 30_000
+        return [text("<summary>Counted.</summary>" if "<summary>" in asked[-1] else "Nothing more.")]
+
+    session = write(place, [[text("I count."), bash("toolu_1", "seq 1 90")], [text("It counts to 90.")]], "Count.")
+    path = place.path(session)
+    path.write_text(re.sub(r'"input_tokens":\d+', '"input_tokens":140000', path.read_text("utf-8")), "utf-8")
+    with Upstream(answer) as upstream:
+        client = claude.Claude(claude.install(), upstream.url, environment=full)
+        arguments = ["-p", "And now?", "--model", client.model]
+        if ours:
+            variables = {**client.variables(place.config), "PATH": f"{client.binary.parent}:{os.environ['PATH']}"}
+            done = place.cutline("resume", session, "--at", "end", "--force", "--", *arguments, **variables)
+            assert done.returncode == 0 and "Nothing more." in done.stdout, done.stderr
+        else:
+            client.resume(place.cut(session, "--at", "end"), "And now?", place.cwd, place.config)
+    assert ("<summary>" not in asked[0]) is ours, "the summary that is held back comes without"
 
 
 # ------------------------------------------------------------------------------------- recorded sessions

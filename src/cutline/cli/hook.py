@@ -15,15 +15,20 @@ _LATEST = 20  # documents that are looked at
 
 
 @click.command("hook", hidden=True)
-@click.argument("name", type=click.Choice(["compacted"]))
-def command(name: str) -> None:
+@click.argument("name", type=click.Choice(["compacted", "full"]))
+@click.option("--since", default="", help="With “full”: when the copy was resumed, as the session file writes times.")
+def command(name: str, since: str) -> None:
     """Answer a client's hook, whose payload stands on standard input."""
-    del name  # there is one
     path = os.environ.get("CUTLINE_RECORD", "")
     try:
         payload = json.load(sys.stdin)
         session, place = str(payload.get("session_id") or ""), str(payload.get("cwd") or ".")
     except (ValueError, AttributeError, RecursionError):
+        return
+    if name == "full":
+        if payload.get("trigger") == "auto" and not _asked_since(str(payload.get("transcript_path") or ""), since):
+            why = "Cutline: the count is of the history before the cut; the next answer brings the new one"
+            click.echo(json.dumps({"decision": "block", "reason": why}))
         return
     address = _last_document(path, session, Path(place)) if path else ""
     if address:
@@ -33,6 +38,20 @@ def command(name: str) -> None:
         )
         told = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}}
         click.echo(json.dumps(told))
+
+
+def _asked_since(transcript: str, since: str) -> bool:
+    """Whether an answer came from then on, with the cut history's usage; true where that can't be told."""
+    try:
+        with Path(transcript).open("rb") as lines:
+            for line in lines:
+                if b'"usage"' in line and b'"assistant"' in line:
+                    record = json.loads(line)
+                    if record.get("type") == "assistant" and str(record.get("timestamp") or "") >= since:
+                        return True
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return True
+    return False
 
 
 def _last_document(path: str, session: str, directory: Path) -> str:

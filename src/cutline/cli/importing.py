@@ -1,4 +1,4 @@
-"""Files taken into the record: exports, and session files with their sub-agents'.
+"""What is taken into the record: exports, and sessions of every client with their sub-agents'.
 
 Law: importing twice adds nothing. Of a session file the live branch goes in, once for each human turn and once whole,
 so that what a turn returned has the time of that turn; nobody saw these requests on the wire, so their kind is "file".
@@ -6,6 +6,7 @@ so that what a turn returned has the time of that turn; nobody saw these request
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +15,30 @@ from .. import project, record
 from ..errors import InputError
 from ..recall import time_of
 from ..record import Document, Exchange, Record, Stop
-from ..sessions.clients import client, open_path
+from ..sessions import clients
 from ..sessions.model import Session
 from ..wire import anthropic as wire
 
 _AS_RUN = {"claude-code": "claude"}  # as `cutline run` calls them
+
+
+_SESSIONS = (".jsonl", ".jsonl.zst", ".json", ".eval", ".traj")
+"""How session files are called in a folder; a file by itself may have any name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A file to take in.
+
+    Attributes:
+        path: the file.
+        part: which of its sessions; "" for the only one.
+        client: whose it is; "" is found out.
+    """
+
+    path: Path
+    part: str = ""
+    client: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,28 +59,58 @@ class Imported:
     fault: str = ""
 
 
-def files(given: tuple[Path, ...]) -> list[Path]:
-    """The files that are meant: of a folder every ``.jsonl`` in it, but sub-agents' files, which their sessions bring.
+def wanted(given: tuple[str, ...], kept_by: tuple[str, ...]) -> list[Wanted]:
+    """What is meant: files, folders, sessions by their id, and all sessions that some clients keep.
+
+    Of a folder every session file and export in it, but sub-agents' files, which their sessions bring.
 
     Raises:
         InputError: one is not there.
     """
-    found: list[Path] = []
-    for path in given:
+    found = (
+        [Wanted(one.file.path, one.file.id, one.client) for one in clients.sessions(None, kept_by)] if kept_by else []
+    )
+    for name in given:
+        path = Path(name).expanduser()
+        whole, mark, part = name.rpartition("#")
         if path.is_dir():
-            inside = (file for pattern in ("*.jsonl", "*.jsonl.zst") for file in path.rglob(pattern))
-            found += sorted(file for file in inside if not file.name.startswith((".", "agent-")))
+            found += _inside(path)
         elif path.exists():
-            found.append(path)
+            found.append(Wanted(path))
+        elif mark and Path(whole).expanduser().is_file():
+            found.append(Wanted(Path(whole).expanduser(), part))
+        elif os.sep in name or path.suffix:
+            raise InputError(f"{name}: no such file; give exports, session files or ids, or a folder that holds some")
         else:
-            raise InputError(f"{path}: no such file; give exports, session files, or a folder that holds some")
+            found.append(_by_id(name))
     return list(dict.fromkeys(found))
 
 
-def take(held: Record, path: Path) -> Imported:
+def _inside(folder: Path) -> Iterator[Wanted]:
+    for path in sorted(path for path in folder.rglob("*") if path.name.endswith(_SESSIONS)):
+        if path.name.startswith((".", "agent-")) or not path.is_file():
+            continue
+        # What is called .json can be anything; a .jsonl that nobody knows is told as a fault.
+        if ".jsonl" in path.name or (os.access(path, os.R_OK) and clients.is_session(path)):
+            yield Wanted(path)
+
+
+def _by_id(name: str) -> Wanted:
+    fits = [one for one in clients.sessions() if one.file.id.startswith(name)]
+    if len(fits) == 1:
+        return Wanted(fits[0].file.path, fits[0].file.id, fits[0].client)
+    said = "no session" if not fits else f"{len(fits)} sessions"
+    raise InputError(f"{said} with an id that begins with “{name}”; “cutline ls --all” lists them")
+
+
+def take(held: Record, one: Wanted) -> Imported:
     """Take one file in; a fault of the file is told, one of the record is raised."""
+    path = one.path
     added, known, newest, fault = 0, 0, 0.0, ""
-    items = record.read(path) if record.is_export(path) else _of_session(path)
+    try:
+        items = record.read(path) if not one.client and record.is_export(path) else _of_session(one)
+    except OSError as error:
+        return Imported(path, fault=f"{path}: can't be read: {error.strerror}")
     while True:
         try:
             item = next(items, None)
@@ -77,10 +127,11 @@ def take(held: Record, path: Path) -> Imported:
     return Imported(path, added, known, newest, fault)
 
 
-def _of_session(path: Path) -> Iterator[Exchange | Document | Stop]:
-    session = open_path(path)
+def _of_session(one: Wanted) -> Iterator[Exchange | Document | Stop]:
+    found = clients.client(one.client).open_session(one.path, one.part) if one.client else None
+    session = found or clients.open_path(one.path, one.part)
     yield from _exchanges(session, session.id, "")
-    theirs = client(session.client)
+    theirs = clients.client(session.client)
     for file in session.subagents:
         try:
             yield from _exchanges(theirs.open_session(file), session.id, file.stem.removeprefix("agent-"))

@@ -20,6 +20,7 @@ import click
 from .. import record
 from ..errors import InputError
 from ..record import Record, RecordFault, SessionRow
+from ..sessions.clients import NAMES
 from . import importing, paint
 from .options import json_option
 
@@ -255,18 +256,27 @@ def export(session: str | None, output: Path | None, as_json: bool) -> None:
 
 
 @command.command("import")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1)
+@click.option(
+    "--client",
+    "kept_by",
+    multiple=True,
+    type=click.Choice((*NAMES, "all")),
+    help="All sessions that this client keeps.",
+)
 @json_option
 @click.pass_context
-def import_(ctx: click.Context, files: tuple[Path, ...], as_json: bool) -> None:
-    """Take FILES into the record: exports, Claude Code's session files, or folders of them. Twice adds nothing."""
-    wanted = importing.files(files)
+def import_(ctx: click.Context, files: tuple[str, ...], kept_by: tuple[str, ...], as_json: bool) -> None:
+    """Take FILES into the record: exports, sessions by file or id, or folders of them. Twice adds nothing."""
+    if not files and not kept_by:
+        raise InputError("nothing to take in; give files, ids or folders, or --client all for every session there is")
+    wanted = importing.wanted(files, NAMES if "all" in kept_by else kept_by)
     if not wanted:
-        raise InputError(f"no .jsonl file in {', '.join(map(str, files))}")
+        raise InputError(f"no session in {', '.join((*files, *(f'what {name} keeps' for name in kept_by)))}")
     done = []
     with Record(_path(begin=True)) as held, _meter("importing") as told:
-        for number, path in enumerate(wanted, 1):
-            done.append(importing.take(held, path))
+        for number, source in enumerate(wanted, 1):
+            done.append(importing.take(held, source))
             told(number, len(wanted))
         days = held.stats().retention
     read, failed = [one for one in done if not one.fault], [one for one in done if one.fault]

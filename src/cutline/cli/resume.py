@@ -6,18 +6,22 @@ what the client returned.
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ..errors import InputError, NothingToCut
+from ..launch import claude_code
 from ..launch.terminal import Terminal
 from ..sessions.clients import client
-from ..sessions.cutting import execute, prospect
+from ..sessions.cutting import check_writable, execute, prospect
 from ..sessions.model import Session
 from . import paint
 from .cut import where
@@ -38,6 +42,7 @@ def command(what: str | None, force: bool, client_arguments: tuple[str, ...], at
     source = load(what)
     if isinstance(source, Body):
         raise InputError(f"{source.name}: is a request body; give a session to resume")
+    check_writable(source)
     theirs = client(source.client)
     program, *_ = theirs.resume(source.id) or [""]
     found = shutil.which(f"{program}.cmd" if os.name == "nt" else program) if program else None
@@ -47,10 +52,19 @@ def command(what: str | None, force: bool, client_arguments: tuple[str, ...], at
             if program
             else f"{source.path}: {theirs.LABEL} can't be started on a session; type: cutline cut"
         )
-    _, *arguments = theirs.resume(_copy_of(source, at, force))
+    since = datetime.now(UTC)
+    copy = _copy_of(source, at, force)
+    _, *arguments = theirs.resume(copy)
+    if copy != source.id and source.client == "claude-code" and not _sets(client_arguments):
+        arguments.append(f"--settings={json.dumps(claude_code.uncounted(sys.executable, since))}")
     folder = Path(source.cwd) if source.cwd and Path(source.cwd).is_dir() else Path.cwd()
     with Terminal() as terminal:
         return terminal.run([found, *arguments, *client_arguments], os.environ, folder)
+
+
+def _sets(arguments: tuple[str, ...]) -> bool:
+    """Whether the user gives the client settings, of which it takes one."""
+    return any(word.partition("=")[0] == "--settings" for word in arguments)
 
 
 def _copy_of(session: Session, at: Any, force: bool) -> str:

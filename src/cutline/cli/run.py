@@ -14,10 +14,6 @@ from typing import Literal
 
 import click
 
-from ..errors import InputError
-
-_CLIENTS = ("claude",)
-
 
 @click.command(
     "run",
@@ -46,20 +42,18 @@ def command(
     client: str,
     arguments: tuple[str, ...],
 ) -> None:
-    """Start CLIENT (claude) so that its history is cut at each checkpoint on the way to the provider.
+    """Start CLIENT so that its history is cut at each checkpoint on the way to the provider.
 
     The agent gets three tools (micro_handoff, recall, say) and the mandate to narrate. Nothing in the client's own
     configuration is changed; its session file keeps everything.
     """
-    if client not in _CLIENTS:
-        known = ", ".join(_CLIENTS)
-        raise InputError(f"run knows {known}, not {client}; run's own flags stand before the client's name")
-    from ..launch import run
-    from ..launch.claude_code import Wish
+    from ..launch import start
+    from ..launch.run import run
     from ..launch.terminal import Terminal
     from ..record import default_path, greeting
     from . import wire_report
 
+    start.client(client)
     path = "" if no_record else str(default_path())
     first = bool(path) and not Path(path).exists()
 
@@ -69,7 +63,7 @@ def command(
                 click.echo(f"cutline: {greeting(path)}", err=True)
 
     with Terminal() as terminal:
-        ended = run.claude(arguments, Wish(mandate, keep_compaction, path), terminal, ready)
+        ended = run(client, arguments, start.Wish(mandate, keep_compaction, path), terminal, ready)
         try:
             wire_report.show(ended, as_json)
             sys.stderr.flush()

@@ -10,14 +10,15 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from datetime import datetime
+from typing import Any
 from urllib.parse import urlsplit
 
 from .. import mandate
 from ..errors import InputError
+from .start import SERVER, Start, Wish, dump, own, run_words, with_loopback
 
 DEFAULT_UPSTREAM = "https://api.anthropic.com"
-SERVER = "cutline"
 TOOLS = tuple(f"mcp__{SERVER}__{tool['name']}" for tool in mandate.TOOLS)
 
 _SUBCOMMANDS = frozenset(
@@ -50,36 +51,6 @@ class Asked:
     append: str | None
     append_file: str | None
     display: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """How a run is wanted.
-
-    Attributes:
-        mandate: "text", or held by a hook: "nudge", "strict".
-        keep_compaction: leave the client's own compaction alone.
-        record: path of the record; "" where recording is off.
-    """
-
-    mandate: Literal["text", "nudge", "strict"] = "text"
-    keep_compaction: bool = False
-    record: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """What the client is started with.
-
-    Attributes:
-        arguments: behind the client's name.
-        environment: set besides the user's own.
-        files: by name, what the run's folder has to hold.
-    """
-
-    arguments: tuple[str, ...]
-    environment: dict[str, str]
-    files: dict[str, str]
 
 
 def asked(arguments: Sequence[str]) -> Asked:
@@ -172,31 +143,29 @@ def compose(
         environment: the user's.
         shows_thinking: the client knows the flag that shows narration blocks' words.
     """
-    # -P: a module in the user's project must not be taken for one of ours.
-    own = [python, "-P", "-m", "cutline"]
-    loopback = _with_loopback(environment)
-    own_words = {"CUTLINE_RUN": folder, "CUTLINE_RECORD": wish.record}
-    set_ = {"ANTHROPIC_BASE_URL": address, "NO_PROXY": loopback, "no_proxy": loopback, **own_words}
+    own_words = run_words(folder, wish)
+    set_ = {"ANTHROPIC_BASE_URL": address, **with_loopback(environment), **own_words}
     if "ENABLE_TOOL_SEARCH" not in environment and urlsplit(provider).hostname == "api.anthropic.com":
         # Older versions turn tool search off for a base URL that is not the provider's own.
         set_["ENABLE_TOOL_SEARCH"] = "true"
+    server = own(python, "mcp")
     files = {
-        "mcp.json": _dump(
+        "mcp.json": dump(
             {
                 "mcpServers": {
                     SERVER: {
-                        "command": own[0],
-                        "args": [*own[1:], "mcp"],
+                        "command": server[0],
+                        "args": server[1:],
                         "env": own_words,
                         "alwaysLoad": True,
                     }
                 }
             }
         ),
-        "settings.json": _dump(_settings(given, wish, address, own, status_line)),
+        "settings.json": dump(_settings(given, wish, address, python, status_line)),
     }
     if status_line is not None:
-        files["statusline.json"] = _dump(dict(status_line))
+        files["statusline.json"] = dump(dict(status_line))
     # The client takes one appended prompt: the newest joins file and text in this order, older ones refuse both.
     words = "\n\n".join(part for part in (appended, user.append, mandate.MANDATE) if part)
     # Each with "=": an option that takes several values would swallow a prompt that follows it.
@@ -210,11 +179,22 @@ def compose(
     return Start((*arguments, *user.rest), set_, files)
 
 
+def uncounted(python: str, since: datetime) -> dict[str, Any]:
+    """The settings with which a cut copy is resumed, besides the user's own.
+
+    The client reckons how full a session is by its last answer's usage, which in a copy is of the uncut history; so
+    its automatic summary is held back until a request was answered (docs/claude-code-sessions.md).
+    """
+    moment = since.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    hook = {"type": "command", "command": shlex.join(own(python, "hook", "full", "--since", moment)), "timeout": 10}
+    return {"hooks": {"PreCompact": [{"matcher": "auto", "hooks": [hook]}]}}
+
+
 def _settings(
     given: Mapping[str, Any],
     wish: Wish,
     address: str,
-    own: Sequence[str],
+    python: str,
     status_line: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """The user's `--settings` with a run's own put in: hooks are added, permissions too."""
@@ -224,17 +204,17 @@ def _settings(
     permissions = _object(merged.get("permissions"))
     merged["permissions"] = {**permissions, "allow": [*_list(permissions.get("allow")), *TOOLS]}
     hooks = _object(merged.get("hooks"))
-    for event, entry in _hooks(wish, address, own):
+    for event, entry in _hooks(wish, address, python):
         hooks[event] = [*_list(hooks.get(event)), entry]
     merged["hooks"] = hooks
-    line: dict[str, Any] = {"type": "command", "command": shlex.join([*own, "status", "--line"])}
+    line: dict[str, Any] = {"type": "command", "command": shlex.join(own(python, "status", "--line"))}
     if status_line is not None and "padding" in status_line:
         line["padding"] = status_line["padding"]
     merged["statusLine"] = line
     return dict(merged)
 
 
-def _hooks(wish: Wish, address: str, own: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
+def _hooks(wish: Wish, address: str, python: str) -> list[tuple[str, dict[str, Any]]]:
     def asking(name: str) -> dict[str, Any]:
         return {"type": "http", "url": f"{address}/cutline/hook/{name}", "timeout": 5}
 
@@ -247,7 +227,7 @@ def _hooks(wish: Wish, address: str, own: Sequence[str]) -> list[tuple[str, dict
             ("PostToolUse", {"hooks": [asking("after-call")]}),
             ("UserPromptSubmit", {"hooks": [asking("after-call")]}),
         ]
-    after = {"type": "command", "command": shlex.join([*own, "hook", "compacted"]), "timeout": 10}
+    after = {"type": "command", "command": shlex.join(own(python, "hook", "compacted")), "timeout": 10}
     found.append(("SessionStart", {"matcher": "compact", "hooks": [after]}))  # it takes no address, only a command
     return found
 
@@ -258,14 +238,3 @@ def _object(value: Any) -> dict[str, Any]:
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _with_loopback(environment: Mapping[str, str]) -> str:
-    """The hosts that are asked without the user's own proxy, ours among them."""
-    before = environment.get("NO_PROXY") or environment.get("no_proxy") or ""
-    names = [part.strip() for part in before.split(",") if part.strip()]
-    return ",".join([*names, *(name for name in ("127.0.0.1", "localhost") if name not in names)])
-
-
-def _dump(value: Any) -> str:
-    return json.dumps(value, indent=1)

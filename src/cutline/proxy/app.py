@@ -19,7 +19,7 @@ import urllib.request
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import aiohttp
 from aiohttp import payload, web
@@ -28,13 +28,17 @@ from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDict
 from yarl import URL
 
+from ..cutter import Cutter, Profile, Verdict
 from ..errors import InputError
-from . import plan
-from .plan import Cutter, Forward, Refusal, Verdict
+from . import plan, routes, tunnel
+from .plan import Forward, Refusal
+from .routes import Route
+from .signing import Signer
 from .tap import unpack_what_is_there
 
 HOOKS = "/cutline/hook/"
 """Where the client's hooks are answered, behind the token."""
+_REFUSED = (400, 422)  # how providers and servers say that they don't take a body
 _KEPT = 32 * 1024 * 1024  # bytes of an answer that are kept for the record
 _ERROR = 1024 * 1024  # bytes of a refusal that are read
 _TIMEOUT = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=30, sock_read=None)
@@ -80,7 +84,10 @@ class Gateway:
         passed: told of every request that carried a history, from the proxy's thread; must return at once.
         verdicts: by session and seam, what an earlier refusal led to; later ones are put in.
         hook: answers the client's hooks, by name and payload; called in a thread of its own.
+        said: told, from the proxy's thread, why something that carries a history passes without being cut.
         port: 0 for a free one.
+        profile: "strict" where the server is known to refuse neighbours of one role.
+        signer: signs what goes upstream, where the provider wants each request signed.
 
     Raises:
         InputError: the upstream is no http(s) URL, or the port is taken.
@@ -94,7 +101,10 @@ class Gateway:
         passed: Callable[[Passed], None] = lambda passed: None,
         verdicts: dict[tuple[str, str], Verdict] | None = None,
         hook: Callable[[str, dict[str, Any]], dict[str, Any]] = lambda name, payload: {},
+        said: Callable[[str], None] = lambda line: None,
         port: int = 0,
+        profile: Profile = None,
+        signer: Signer | None = None,
     ) -> None:
         try:
             base = URL(upstream.rstrip("/"), encoded=True)
@@ -114,8 +124,10 @@ class Gateway:
         self._passed = passed
         self._verdicts = verdicts if verdicts is not None else {}
         self._hook = hook
+        self._said = said
         self._port = port
-        self._cutter = Cutter()
+        self._signer = signer
+        self._cutter = Cutter(profile)
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="cutline-cut")
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="cutline-proxy", daemon=True)
@@ -186,21 +198,26 @@ class Gateway:
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.raw_headers]
         target = plan.admit(request.raw_path, headers, self._token)
         if isinstance(target, Refusal):
-            return _refuse(target)
+            return _refuse(target, routes.shape(request.raw_path))
         if request.headers.get("Expect", "").lower() == "100-continue":
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             request.writer.output_size = 0  # nothing of the answer was sent
         if target.startswith(HOOKS):
             return await self._answer_hook(request, target[len(HOOKS) :])
-        which = plan.conversation(request.method, target)
+        route = routes.route(request.method, target)
         try:
-            if not which:
+            if plan.is_tunnel(headers):
+                return await self._tunnel(request, target, headers)
+            if route is None:
                 return await self._pass(request, target, headers)
-            return await self._carry(request, target, headers, which == "count")
+            return await self._carry(request, target, headers, route)
         except aiohttp.ClientError as error:
-            return _refuse(Refusal(502, "api_error", f"{self._host} did not answer: {_reason(error)}"))
+            said = f"{self._host} did not answer: {_reason(error)}"
         except TimeoutError:
-            return _refuse(Refusal(502, "api_error", f"{self._host} did not answer: no connection in time"))
+            said = f"{self._host} did not answer: no connection in time"
+        except InputError as error:
+            said = str(error)
+        return _refuse(Refusal(502, "api_error", said), routes.shape(target))
 
     async def _answer_hook(self, request: web.BaseRequest, name: str) -> web.StreamResponse:
         """One of the client's own hooks; whatever goes wrong, the client goes on as if there were none."""
@@ -215,28 +232,48 @@ class Gateway:
 
     async def _pass(self, request: web.BaseRequest, target: str, headers: list[tuple[str, str]]) -> web.StreamResponse:
         """Anything that carries no history goes through untouched, its body as a stream."""
+        spared = routes.spared(request.method, target)
+        if spared:
+            self._said(spared)
         length = request.headers.get("Content-Length")
-        sent = plan.request_headers(headers, packed=True)
-        data: AsyncIterator[bytes] | None = None
-        if request.can_read_body:
+        sent = plan.request_headers(headers)
+        data: AsyncIterator[bytes] | _Body | None = None
+        if request.can_read_body and self._signer is not None:
+            whole = await _read(request)  # what is signed has to be known whole
+            if whole is None:
+                return _refuse(plan.too_large(), routes.shape(target))
+            data = _Body(whole)
+        elif request.can_read_body:
             data = request.content.iter_any()
             if length is not None:
                 sent.append(("Content-Length", length))
-        async with self._ask(request.method, target, sent, data) as answer:
+        async with await self._ask(request.method, target, sent, data) as answer:
             return await self._answer(request, answer, [])
 
+    async def _tunnel(
+        self, request: web.BaseRequest, target: str, headers: list[tuple[str, str]]
+    ) -> web.StreamResponse:
+        """A web socket: its bytes go through in both directions as they are."""
+        self._said(f"a web socket ({target.partition('?')[0]}) passes untouched: its history is not cut")
+        sent = plan.tunnel_headers(headers)
+        async with await self._ask(request.method, target, sent, None) as answer:
+            if answer.status != 101:
+                return await self._answer(request, answer, [])
+            raw = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.raw_headers]
+            return await tunnel.through(request, answer, raw)
+
     async def _carry(
-        self, request: web.BaseRequest, target: str, headers: list[tuple[str, str]], count: bool
+        self, request: web.BaseRequest, target: str, headers: list[tuple[str, str]], route: Route
     ) -> web.StreamResponse:
         """A request with a history: cut, sent, and sent otherwise where the provider refuses the cut."""
         at = time.time()
         body = await _read(request)
         if body is None:
-            return _refuse(plan.too_large())
+            return _refuse(plan.too_large(), routes.shape(target))
         low = plan.by_name(headers)
-        decided = await self._decide("count" if count else "messages", low, body)
+        decided = await self._decide(route, low, body)
         if isinstance(decided, Refusal):
-            return _refuse(decided)
+            return _refuse(decided, routes.shape(target))
         first = sent = decided
         refused, verdict, status = "", None, 0
         tries: list[tuple[Verdict, Forward]] | None = None
@@ -245,17 +282,17 @@ class Gateway:
         reached = True
         try:
             while True:
-                outgoing = plan.request_headers(headers, sent.packed)
-                async with self._ask(request.method, target, outgoing, _Body(sent.body)) as answer:
+                outgoing = plan.request_headers(headers)
+                async with await self._ask(request.method, target, outgoing, _Body(sent.raw)) as answer:
                     kind = answer.headers.get("Content-Type", ""), answer.headers.get("Content-Encoding", "")
-                    if answer.status == 400 and first.changed and tries != []:
+                    if answer.status in _REFUSED and first.changed and tries != []:
                         if tries is None:
                             refused = unpack_what_is_there(await _some(answer), kind[1]).decode("utf-8", "replace")
-                            tries = await self._tries(first, low, body)
+                            tries = await self._tries(first, route, low, body)
                         verdict, sent = tries.pop(0)
                         continue
                     status = answer.status
-                    if status < 400 and verdict is not None and not count:
+                    if status < 400 and verdict is not None and route.kind != "count":
                         self._verdicts[first.session, first.seam] = verdict
                     return await self._answer(request, answer, kept)
         except aiohttp.ClientConnectorError:
@@ -267,31 +304,36 @@ class Gateway:
                 won = verdict if 0 < status < 400 else None
                 self._passed(Passed(sent, at, status, b"".join(kept), *kind, refused, won, first.seam))
 
-    async def _tries(self, first: Forward, headers: dict[str, str], body: bytes) -> list[tuple[Verdict, Forward]]:
+    async def _tries(
+        self, first: Forward, route: Route, headers: dict[str, str], body: bytes
+    ) -> list[tuple[Verdict, Forward]]:
         try:
-            return await self._loop.run_in_executor(self._worker, plan.after_refusal, first, headers, body)
+            return await self._loop.run_in_executor(
+                self._worker, plan.after_refusal, first, route, headers, body, self._cutter.profile
+            )
         except Exception:  # as in _decide
-            return [("original", plan.instead(first, headers, body))]
+            return [("original", plan.instead(first, body))]
 
-    async def _decide(
-        self, which: Literal["messages", "count"], headers: dict[str, str], body: bytes
-    ) -> Forward | Refusal:
+    async def _decide(self, route: Route, headers: dict[str, str], body: bytes) -> Forward | Refusal:
         def known(session: str, seam: str) -> Verdict | None:
             return self._verdicts.get((session, seam))
 
         try:
             if "content-encoding" not in headers and self._cutter.is_quick(body):
-                return plan.forward(which, headers, body, self._cutter, known)
+                return plan.forward(route, headers, body, self._cutter, known)
             return await self._loop.run_in_executor(
-                self._worker, plan.forward, which, headers, body, self._cutter, known
+                self._worker, plan.forward, route, headers, body, self._cutter, known
             )
         except Exception as error:  # a fault of ours must not stop the session: the original goes
-            return plan.unharmed(which, headers, body, f"{type(error).__name__}: {error}")
+            return plan.unharmed(route, headers, body, f"{type(error).__name__}: {error}")
 
-    def _ask(
+    async def _ask(
         self, method: str, target: str, headers: list[tuple[str, str]], data: _Body | AsyncIterator[bytes] | None
     ) -> contextlib.AbstractAsyncContextManager[aiohttp.ClientResponse]:
         url = URL(self.upstream + target, encoded=True)
+        if self._signer is not None:
+            body = data.value if isinstance(data, _Body) else b""
+            headers = await asyncio.to_thread(self._signer.sign, method, str(url), headers, body)
         return self._session.request(
             method, url, headers=CIMultiDict(headers), data=data, allow_redirects=False, proxy=self._by_way_of
         )
@@ -370,6 +412,11 @@ class _Body(payload.Payload):
         """The body as text; aiohttp wants it."""
         return self._value.decode(encoding, errors)
 
+    @property
+    def value(self) -> bytes:
+        """Its bytes."""
+        return self._value
+
     async def write(self, writer: AbstractStreamWriter) -> None:
         """Write it."""
         await writer.write(self._value)
@@ -405,10 +452,10 @@ def _break_off(request: web.BaseRequest) -> None:
         request.transport.abort()
 
 
-def _refuse(refusal: Refusal) -> web.Response:
-    return web.Response(
-        status=refusal.status, text=json.dumps(refusal.body(), ensure_ascii=False), content_type="application/json"
-    )
+def _refuse(refusal: Refusal, format: str = "anthropic") -> web.Response:
+    text = json.dumps(refusal.body(format), ensure_ascii=False)
+    headers = {"x-amzn-ErrorType": "ValidationException"} if format == "converse" else {}
+    return web.Response(status=refusal.status, text=text, content_type="application/json", headers=headers)
 
 
 def _reason(error: aiohttp.ClientError) -> str:

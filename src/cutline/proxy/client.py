@@ -1,45 +1,115 @@
-"""What a client's requests say of themselves: session, sub-agent, and the client's own compaction.
+"""What a client's requests say of themselves: session, sub-agent, how it is paid, and the client's own compaction.
 
-Law: facts of Claude Code on the wire, measured (docs/claude-code.md); each is one small function, and what is
-not recognised is an ordinary turn.
+Law: facts of the clients on the wire, measured (docs/proxy.md, docs/claude-code.md); each is one small function, and
+what is not recognised is an ordinary turn.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 
 from ..blocks import Kind
 from ..errors import Unreadable
+from ..measure import request_of
 from ..wire import anthropic as wire
 
-_SUMMARISE = "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools."
-_TASK = "a detailed summary of the conversation"
+_SUMMARIES = (
+    # Claude Code 2.1.197, 2.1.332
+    (r"CRITICAL: Respond with TEXT ONLY\. Do NOT call any tools\.", "a detailed summary of the conversation"),
+    # Codex 0.142, 0.171, which also says so in a header
+    (r"You are performing a CONTEXT CHECKPOINT COMPACTION\.", "summary"),
+    # Gemini CLI 0.61: asked twice
+    (
+        r"(?:A previous <state_snapshot> exists|Generate a new <state_snapshot>)",
+        "Then, generate the updated <state_sna",
+    ),
+    (r"Critically evaluate the <state_snapshot> you just generated\.", "<state_snapshot>"),
+    # opencode 1.18: the history is told in one text
+    (r"Here is the conversation so far:\s+<conversation>", "anchored summary"),
+    # pi 1.6: likewise
+    (r"<conversation>\n", "The messages above are "),
+)
+"""How a client's own demand for a summary begins, and what else stands in it."""
+_MARKS = (b"CRITICAL: Respond with TEXT ONLY", b"CONTEXT CHECKPOINT COMPACTION", b"<state_snapshot>", b"<conversation>")
+"""One of these stands in each of them."""
+_SESSION = ("x-session-id", "x-session-affinity", "session_id")
+"""opencode's, pi's, and what others send to be led to the same cache."""
+_KEY = re.compile(rb'"(?:prompt_cache_key|session_id)"\s*:\s*"([\x20-\x21\x23-\x5b\x5d-\x7e]{1,200})"')
 
 
-def ids(headers: Mapping[str, str]) -> tuple[str, str]:
-    """Session and sub-agent of a request, "" where it names none. Header names are lower-case."""
-    return headers.get("x-claude-code-session-id", ""), headers.get("x-claude-code-agent-id", "")
+def ids(headers: Mapping[str, str], body: bytes = b"") -> tuple[str, str]:
+    """Session and sub-agent of a request, "" where it names none.
+
+    Args:
+        headers: by lower-case name.
+        body: without encodings; looked into where the headers name none and the format has a place for it.
+    """
+    if "x-claude-code-session-id" in headers:
+        return headers["x-claude-code-session-id"], headers.get("x-claude-code-agent-id", "")
+    if "x-parent-session-id" in headers:  # opencode: a sub-agent has a session of its own
+        return headers["x-parent-session-id"], headers.get("x-session-id", "")
+    codex = headers.get("session-id", "")
+    if codex:
+        kind, thread = headers.get("x-openai-subagent", ""), headers.get("thread-id", "")
+        sub = kind or "x-codex-parent-thread-id" in headers
+        return codex, (thread if thread not in ("", codex) else kind) if sub else ""
+    named = next(
+        (headers[name] for name in ("x-session-id", "x-session-affinity", "session_id") if name in headers), ""
+    )
+    if named or not body:
+        return named, ""
+    found = _KEY.search(body)  # inside of a text its quotes would be escaped
+    return (found[1].decode() if found else ""), ""
 
 
-def metered(headers: Mapping[str, str]) -> bool:
-    """Whether a request is paid by the token, with a key; a login by subscription sends a bearer's token instead."""
-    return "x-api-key" in headers
+def metered(headers: Mapping[str, str], format: str = "anthropic") -> bool:
+    """Whether a request is paid by the token, with a key; a login by subscription sends a token instead.
+
+    Args:
+        headers: by lower-case name.
+        format: of the request.
+    """
+    if any(name in headers for name in ("x-api-key", "api-key", "x-goog-api-key")):
+        return True
+    given = headers.get("authorization", "").removeprefix("Bearer ")
+    if format == "anthropic":
+        return given.startswith(("sk-", "ya29.")) and not given.startswith("sk-ant-oat")
+    return "chatgpt-account-id" not in headers and not given.startswith("ya29.")
 
 
-def is_compaction(body: bytes, start: int = 0) -> bool:
+def is_compaction(body: bytes, start: int = 0, headers: Mapping[str, str] | None = None) -> bool:
     """Whether the client asks for a summary of the conversation: its last words are the client's own instruction.
 
-    The same words elsewhere, in a file that the agent read, are none. Versions 2.1.197 and 2.1.332. What stands before
-    byte `start` is not searched for them.
+    The same words elsewhere, in a file that the agent read, are none.
+
+    Args:
+        body: without encodings.
+        start: what stands before this byte is not searched for them.
+        headers: by lower-case name; Codex says what a request is for.
     """
-    if body.find(_SUMMARISE.encode(), start) < 0 or _TASK.encode() not in body:
+    told = headers or {}
+    if _kind(told) == "compaction":
+        return True
+    marks = _MARKS[:1] if "x-claude-code-session-id" in told else _MARKS  # each costs a look through the body
+    if all(body.find(mark, start) < 0 for mark in marks):
         return False
     try:
-        request = wire.read(body)
+        request = request_of(body)[0]
     except Unreadable:
         return False
     last = request.messages[-1] if request.messages else None
     if last is None or last.role != "user" or not last.blocks or last.blocks[-1].kind is not Kind.TEXT:
         return False
-    words = wire.words(request, last.blocks[-1])
-    return words.lstrip().startswith(_SUMMARISE) and _TASK in words
+    words = wire.words(request, last.blocks[-1]).lstrip()
+    return any(re.match(begins, words) is not None and more in words for begins, more in _SUMMARIES)
+
+
+def _kind(headers: Mapping[str, str]) -> str:
+    """What a request of Codex is for, by its own word: "turn", "compaction" …; "" where nothing says so."""
+    try:
+        told = json.loads(headers.get("x-codex-turn-metadata", "") or "{}")
+    except (ValueError, RecursionError):
+        return ""
+    return str(told.get("request_kind") or "") if isinstance(told, dict) else ""

@@ -7,14 +7,13 @@ are the provider's own counts; what would have been sent uncut is an estimate fr
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from .. import events, money, narration, spans
 from ..blocks import ToolCall
 from ..errors import Unreadable
-from ..measure import BYTES_PER_TOKEN
+from ..measure import BYTES_PER_TOKEN, request_of
 from ..wire import anthropic as wire
 from .plan import Forward
 from .tap import Answer
@@ -38,7 +37,15 @@ _PHANTOM = re.compile(
 """Texts that look like a call or its result: written out by a model, no tool ran. Each begins its line."""
 _FENCE = re.compile(r"^[ \t]*(```+|~~~+)([^\n`]*)\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)", re.M | re.S)
 _FENCED = re.compile(rf"\s*{_OBJECT}")
+_BEDROCK = re.compile(
+    r"(?:(?:us|eu|apac|jp|au|ca|sa|global|us-gov)\.)?"
+    r"(?:ai21|amazon|anthropic|cohere|deepseek|google|meta|minimax|mistral|moonshot|nvidia|openai|qwen|writer)\."
+)
 _OFFERED = re.compile(rb'"tools"\s*:\s*\[\s*\{')
+
+
+HELD = "held by the server"
+"""What the reason says where nothing could be cut since the request carries a part of its history only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +93,8 @@ class Account:
         counts, compactions, others: token counts, the client's own summaries, anything else with a history.
         sent, whole: bytes of the bodies that went upstream, and of those that would have gone uncut.
         used: the provider's token counts, summed.
+        uncounted: answers in which the provider gave none.
+        held: turns that could not be cut because the server holds a part of their history.
         uncut: input tokens that would have been sent uncut, estimated from each request's own count.
         model: the last model that answered a turn.
         metered: requests come with a key, and are paid by the token.
@@ -110,6 +119,8 @@ class Account:
     sent: int = 0
     whole: int = 0
     used: money.Usage = field(default_factory=money.Usage)
+    uncounted: int = 0
+    held: int = 0
     uncut: float = 0.0
     model: str = ""
     metered: bool = True
@@ -132,7 +143,8 @@ class Account:
         if sent.kind == "count":
             self.counts += 1
             return
-        used = usage(answer.usage)
+        used = money.Usage.of(sent.format, answer.usage)
+        self.uncounted += not answer.usage and status < 400
         self.sent += len(sent.body)
         self.whole += len(sent.whole)
         self.used = _sum(self.used, used)
@@ -151,7 +163,8 @@ class Account:
             self.others += 1  # refused, or to be tried again
             return
         self.turns += 1
-        self.model, self.metered = answer.model or self.model, sent.metered
+        self.held += HELD in sent.reason
+        self.model, self.metered = answer.model or sent.model or self.model, sent.metered
         self.phantoms += claims_without_a_call(answer.content)
         # A rewind, or a fork that bears the same id, comes back to a seam that was seen before.
         if sent.seam and not any(step.seam == sent.seam for step in self.steps):
@@ -175,11 +188,6 @@ class Account:
         self.last, self.last_seam, self._asking = None, "", True
 
 
-def usage(counters: Mapping[str, int]) -> money.Usage:
-    """The provider's counters as `money` counts them."""
-    return money.Usage.from_anthropic({**counters, "cache_creation": counters})
-
-
 def _sum(one: money.Usage, two: money.Usage) -> money.Usage:
     return money.Usage(
         one.input + two.input,
@@ -199,12 +207,13 @@ def offers_tools(body: bytes) -> bool:
 
 
 def messages_size(body: bytes) -> int:
-    """Bytes of a body's messages; 0 where it can't be read."""
+    """Bytes of a body's messages, items or contents; 0 where it can't be read."""
     try:
-        messages = wire.read(body).messages
+        request, native = request_of(body)
     except Unreadable:
         return 0
-    return messages[-1].end - messages[0].start if messages else 0
+    spans_ = [(one.start, one.end) for one in request.messages] if native is None else native.items
+    return spans_[-1][1] - spans_[0][0] if spans_ else 0
 
 
 def claims_without_a_call(content: list[dict[str, Any]]) -> bool:
@@ -237,7 +246,7 @@ def _read(body: bytes | None) -> Read | None:
     if body is None:
         return None
     try:
-        request = wire.read(body)
+        request = request_of(body)[0]
     except Unreadable:
         return None
     return Read(events.channels(request), redone(request))
@@ -262,6 +271,13 @@ def redone(request: wire.Request) -> int:
 
 def _key(call: ToolCall) -> tuple[str, bytes]:
     return call.name, spans.canonical(call.arguments)
+
+
+def seller(model: str) -> str | None:
+    """Who is paid, by genai-prices' ids, where a model's name tells it: as Bedrock and OpenRouter write them."""
+    if _BEDROCK.match(model):
+        return "aws"
+    return "openrouter" if "/" in model else None
 
 
 def tokens_per_byte(account: Account) -> float:

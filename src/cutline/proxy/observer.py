@@ -15,15 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import events
+from .. import events, money
+from ..cutter import Profile, Verdict, prove
 from ..errors import Unreadable
+from ..measure import request_of
 from ..record import Exchange, Stop, Writer
-from ..wire import anthropic as wire
-from . import hooks, plan, state, tap
+from ..wire import answers
+from . import hooks, state, tap
 from .app import Passed
 from .hooks import Fullness, Heard, Mandate
-from .ledger import Account, offers_tools, usage
-from .plan import Verdict
+from .ledger import Account, offers_tools
+from .plan import Forward
 
 _ANSWER_S = 1.5  # a hook may come before its answer was read; the client waits for it
 _AGAIN_S = 20.0  # how often a growing history is proven whole, and its narration judged
@@ -38,12 +40,14 @@ class Place:
         project: what recall is scoped to.
         folder: the run's own folder, for its status; None where there is none.
         mandate: how the mandate is held.
+        profile: with which the proxy cuts.
     """
 
     client: str
     project: str
     folder: Path | None
     mandate: Mandate = "text"
+    profile: Profile = None
 
 
 class Observer:
@@ -58,15 +62,17 @@ class Observer:
     def __init__(self, place: Place, writer: Writer | None, clock: Callable[[], float] = time.time) -> None:
         self.accounts: dict[str, Account] = {}
         self.faults: list[str] = []
+        self.notes: list[str] = []
         self._place = place
         self._writer = writer
         self._clock = clock
-        self._queue: queue.SimpleQueue[Passed | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Passed | str | None] = queue.SimpleQueue()
         self._judged: dict[str, float] = {}
         self._channels: dict[str, events.Channels] = {}
         self._full: dict[str, Fullness] = {}
         self._heard: dict[str, Heard] = {}
         self._came = self._counted = 0
+        self._last = ""
         self._answered = threading.Condition()
         self._telling = threading.Lock()
         self._dear: threading.Thread | None = None
@@ -77,6 +83,13 @@ class Observer:
         """Note a request; returns at once."""
         self._came += 1
         self._queue.put(passed)
+
+    def said(self, line: str) -> None:
+        """Note why something passes without being cut, once."""
+        if line not in self.notes:
+            self.notes.append(line)
+            if self._place.folder is not None:
+                self._queue.put(line)
 
     def close(self, timeout: float = 10.0) -> None:
         """Work off what is queued, and end."""
@@ -119,14 +132,17 @@ class Observer:
     def _run(self) -> None:
         while (passed := self._queue.get()) is not None:
             try:
-                self._note(passed)
+                if isinstance(passed, str):
+                    self._tell(self._last)
+                else:
+                    self._note(passed)
             except Exception as error:  # the run goes on without this request's figures
                 self._fault(f"{type(error).__name__}: {error}")
 
     def _note(self, passed: Passed) -> None:
         sent = passed.sent
         try:
-            answer = tap.read(passed.answer, passed.content_type, passed.encoding)
+            answer = tap.read(passed.answer, passed.content_type, passed.encoding, sent.format)
             account = self.accounts.setdefault(sent.session, Account(sent.session))
             account.add(sent, answer, passed.status)
             if not sent.agent:
@@ -158,6 +174,7 @@ class Observer:
                     kind=sent.kind,
                 )
             )
+        self._last = sent.session
         self._tell(sent.session)
         self._look_again(passed, account)
 
@@ -168,7 +185,7 @@ class Observer:
         if sent.kind == "compaction" and answer.complete:
             full.compacted()
         elif sent.kind == "turn" and answer.complete and offers_tools(sent.whole):
-            used = usage(answer.usage)
+            used = money.Usage.of(sent.format, answer.usage)
             full.request(used.total_input + used.output, sent.seam)
             self._heard.setdefault(sent.session, Heard()).hear(answer.content)
         elif sent.kind == "turn" and passed.status in (400, 413):
@@ -190,11 +207,11 @@ class Observer:
         try:
             if sent.changed:
                 # A verdict of an earlier request or run is not told here: the late cut is right too.
-                fault = plan.prove(sent.whole, sent.body)
-                fault = fault and plan.prove(sent.whole, sent.body, late=True) and fault
+                fault = prove(sent.whole, sent.body, None, self._place.profile)
+                fault = fault and _proof_by_verdict(sent, self._place.profile) and fault
                 if fault and fault not in account.faults:
                     account.faults.append(fault)
-            self._channels[sent.session] = events.channels(wire.read(sent.whole))
+            self._channels[sent.session] = events.channels(request_of(sent.whole)[0])
         except Unreadable:
             return
         except Exception as error:
@@ -205,7 +222,8 @@ class Observer:
         if self._place.folder is not None:
             faults = [*self.faults, *([self._writer.fault] if self._writer and self._writer.fault else [])]
             with self._telling:
-                told = state.of(self.accounts[session], self._channels.get(session), faults, self._clock())
+                account = self.accounts.get(session) or Account(session)
+                told = state.of(account, self._channels.get(session), faults, self._clock(), self.notes)
                 state.write(self._place.folder, told)
 
     def _fault(self, text: str) -> None:
@@ -213,17 +231,21 @@ class Observer:
             self.faults.append(text)
 
 
+def _proof_by_verdict(sent: Forward, profile: Profile) -> str:
+    """The fault of a proof of what an earlier refusal led to; "" where one of its ways holds."""
+    ways: tuple[Verdict, ...] = ("late", "strict")
+    faults = [prove(sent.whole, sent.body, way, profile) for way in ways]
+    return "" if "" in faults else faults[0]
+
+
 def _told(passed: Passed) -> str:
     """A refusal in one line: what the provider said, and what was done."""
-    try:
-        value = json.loads(passed.refused)
-        said = str(value["error"]["message"])
-    except (ValueError, KeyError, TypeError, RecursionError):
-        said = passed.refused
+    said = answers.read(passed.sent.format, "application/json", passed.refused.encode()).error or passed.refused
     done: dict[Verdict | None, str] = {
         "late": "the cut without the tail's thinking was accepted",
+        "strict": "the cut without neighbours of one role was accepted",
         "original": "the original was accepted, and cutting stopped at this seam",
         None: "so was the original: the cut was not at fault",
     }
-    told = tap.printable(said)[:300]
+    told = answers.printable(said)[:300]
     return f"rule 5: the provider refused the cut at {passed.seam} ({told}); {done[passed.verdict]}"

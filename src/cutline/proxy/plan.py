@@ -8,28 +8,22 @@ from __future__ import annotations
 
 import hmac
 import re
-import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import unquote
 
-from ..blocks import address
-from ..cut import Cut, cut, names_checkpoint
-from ..errors import CutError
-from ..memo import Memo
-from ..verify import verify
-from ..wire import anthropic as wire
-from . import client
+from .. import encodings, spans
+from ..cut import cut
+from ..cutter import Cutter, Profile, Verdict, prove
+from . import client, routes
+from .routes import Route
 
 Kind = Literal["turn", "compaction", "count", "other"]
-Verdict = Literal["late", "original"]
-"""What a provider's refusal of a cut body led to: the cut without the tail's thinking, or no cut at this seam."""
 
 BODY_CAP = 64 * 1024 * 1024
 """Bytes of a body, as it came and unpacked; the provider takes half of it."""
 
-_MESSAGES = re.compile(r"/v1/messages(/count_tokens)?/?\Z")
 _HOSTS = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?\Z", re.I)
 _SPELLED = re.compile(r"[\x21-\x22\x24-\x7e]+\Z")
 _HOP = frozenset(
@@ -38,10 +32,8 @@ _HOP = frozenset(
         *("trailer", "transfer-encoding", "upgrade", "host", "content-length", "expect"),
     )
 )
-_SMALL = 1024 * 1024  # bytes that are searched for the checkpoint's name in a fraction of a millisecond
-_PARTS = 10_000  # compressed parts of one body: each costs time, however small it is
-_STEP = 65_536  # bytes that are unpacked at once: what follows a part is copied for each part
-_READABLE = ("gzip", "x-gzip", "deflate", "zstd", "identity")
+_ANTHROPIC = b'"anthropic_version"'  # Bedrock and Vertex want it of every body for a model of Anthropic's
+_GOOGLE = {400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 413: "INVALID_ARGUMENT"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +50,16 @@ class Refusal:
     type: str
     message: str
 
-    def body(self) -> dict[str, object]:
-        """The answer's body, in the provider's shape, so that clients show the message."""
-        return {"type": "error", "error": {"type": self.type, "message": f"cutline: {self.message}"}}
+    def body(self, format: str = "anthropic") -> dict[str, object]:
+        """The answer's body, in the shape of the provider of a format, so that clients show the message."""
+        said = f"cutline: {self.message}"
+        if format == "converse":
+            return {"message": said}
+        if format == "gemini":
+            return {"error": {"code": self.status, "message": said, "status": _GOOGLE.get(self.status, "UNAVAILABLE")}}
+        if format.startswith("openai"):
+            return {"error": {"message": said, "type": self.type, "param": None, "code": None}}
+        return {"type": "error", "error": {"type": self.type, "message": said}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,25 +68,29 @@ class Forward:
 
     Attributes:
         kind: a "turn" of a conversation, the client's own "compaction", a token "count", or "other".
-        whole: the body as the client sent it, unpacked.
-        body: what is sent: the cut one, or the bytes as they came.
-        packed: `body` still has the encoding that it came with.
+        format: of its body and its answer (`answers.FORMATS`).
+        whole: the request as the client sent it, unpacked; where it stands inside of another one, itself alone.
+        body: what of it is sent: the cut one, or `whole`.
+        raw: the bytes that go on the wire, in the encoding in which they came.
         seam: address of the checkpoint at which it was cut; "" where it was not.
         reason: why it was not cut; "" where it was.
         session, agent: the client's ids of the session and the sub-agent; "" where it names none.
         metered: it came with a key of its own; False for a login by subscription.
+        model: as the address names it; "" where it names none.
         fault: a proof that failed: the rule and the first difference; "" where none did.
     """
 
     kind: Kind
+    format: str
     whole: bytes
     body: bytes
-    packed: bool
+    raw: bytes
     seam: str
     reason: str
     session: str
     agent: str
     metered: bool
+    model: str = ""
     fault: str = ""
 
     @property
@@ -110,7 +113,7 @@ def admit(target: str, headers: Iterable[tuple[str, str]], token: str) -> str | 
         return Refusal(403, "permission_error", "the Host header names another host; use the printed loopback address")
     if any(name == "origin" for name, _ in given):
         return Refusal(403, "permission_error", "pages in a browser may not use this address")
-    if any(name == "upgrade" for name, _ in given):
+    if any(name == "upgrade" and value.strip().lower() != "websocket" for name, value in given):
         return Refusal(400, "invalid_request_error", "this address does not switch to another protocol")
     path, _, query = target.partition("?")
     if not path.startswith("/"):
@@ -128,35 +131,22 @@ def admit(target: str, headers: Iterable[tuple[str, str]], token: str) -> str | 
     return slash + rest + ("?" + query if query else "")
 
 
-def conversation(method: str, target: str) -> Literal["messages", "count", ""]:
-    """Whether a request carries a history: messages, a count of their tokens, or neither."""
-    found = _MESSAGES.search(target.partition("?")[0]) if method == "POST" else None
-    return "" if found is None else "count" if found[1] else "messages"
-
-
-def unpack(body: bytes, encoding: str, *, torn: bool = False) -> bytes | Refusal | None:
-    """A body without its content encodings; None for an encoding that is not known, which passes untouched.
+def unpack(body: bytes, encoding: str) -> bytes | Refusal | str:
+    """A body without its content encodings; why it passes untouched where it can't be had.
 
     Never makes more than `BODY_CAP` bytes, whatever the body claims.
 
     Args:
         body: as it came.
         encoding: the header's value; "" for none.
-        torn: of a body that breaks off, give what came before the break.
     """
-    for name in reversed([part.strip().lower() for part in encoding.split(",") if part.strip()]):
-        if name == "identity":
-            continue
-        inflate = _unpackers().get(name)
-        if inflate is None:
-            return None
-        try:
-            body = inflate(body, BODY_CAP + 1, torn)
-        except Exception as error:  # each library has errors of its own, and a broken body must not end the proxy
-            return Refusal(400, "invalid_request_error", f"the body is no {name}: {str(error) or type(error).__name__}")
-        if len(body) > BODY_CAP and not torn:
-            return too_large()
-    return body
+    try:
+        plain = encodings.unpack(body, encoding, BODY_CAP)
+    except ValueError as error:
+        return f"the body is {error}"
+    if plain is None:
+        return f"a body in the encoding {encoding} can't be read"
+    return too_large() if len(plain) > BODY_CAP else plain
 
 
 def too_large() -> Refusal:
@@ -164,104 +154,8 @@ def too_large() -> Refusal:
     return Refusal(413, "request_too_large", f"the body is over {BODY_CAP:,} bytes; the provider takes 32 MB")
 
 
-def _unpackers() -> Mapping[str, Callable[[bytes, int, bool], bytes]]:
-    return {"gzip": _gunzip, "x-gzip": _gunzip, "deflate": _inflate, "zstd": _unzstd}
-
-
-def _gunzip(body: bytes, most: int, torn: bool) -> bytes:
-    return _parts(body, most, torn, lambda: zlib.decompressobj(31))
-
-
-def _inflate(body: bytes, most: int, torn: bool) -> bytes:
-    try:
-        return _parts(body, most, torn, lambda: zlib.decompressobj(15))
-    except zlib.error:
-        return _parts(body, most, torn, lambda: zlib.decompressobj(-15))  # what many clients send in its name
-
-
-def _unzstd(body: bytes, most: int, torn: bool) -> bytes:
-    from .zstd import ZstdDecompressor
-
-    return _parts(body, most, torn, ZstdDecompressor)
-
-
-def _parts(body: bytes, most: int, torn: bool, unpacker: Callable[[], Any]) -> bytes:
-    """Unpack a body of one or more compressed parts; it ends behind `most` bytes."""
-    out: list[bytes] = []
-    size = at = 0
-    for _ in range(_PARTS):
-        if at >= len(body) or size >= most:
-            return b"".join(out)
-        part = unpacker()
-        while not part.eof and size < most:
-            step = body[at : at + _STEP]
-            if not step and torn:
-                return b"".join(out)
-            if not step:
-                raise ValueError("it ends too early")
-            out.append(part.decompress(step, most - size))
-            at += len(step) - len(part.unused_data)
-            size += len(out[-1])
-    raise ValueError(f"it has more than {_PARTS:,} parts")
-
-
-class Cutter:
-    """Cuts and proves bodies, and remembers which cuts were proven, for speed only.
-
-    The first cut at a seam is proven whole. While a history grows behind a proven seam, the memo copies its new
-    part as it came, and that is proven again from time to time by whoever has the time (`prove`).
-    """
-
-    def __init__(self) -> None:
-        self._memo = Memo()
-        self._proven: list[tuple[object, str]] = []
-
-    def is_quick(self, body: bytes) -> bool:
-        """Whether a body is soon cut: it is small and has no seam, or it grew behind a seam that was proven."""
-        if len(body) <= _SMALL and not names_checkpoint(body):
-            return True
-        expected = self._memo.expects(body)
-        return expected is not None and bool(self._proven_seam(expected[0]))
-
-    def known(self, body: bytes) -> int:
-        """How many bytes of a body are an earlier one's up to its checkpoint, as far as a glance tells."""
-        expected = self._memo.expects(body)
-        return expected[1] if expected else 0
-
-    def _proven_seam(self, plan: object) -> str:
-        return next((seam for one, seam in self._proven if one is plan), "")
-
-    def cut(self, body: bytes, verdict: Verdict | None = None) -> tuple[Cut, str, str]:
-        """The cut of a body, the address of its seam, and the fault of a proof that failed ("" where it holds).
-
-        Where the proof fails the cut is the unchanged body.
-        """
-        late = verdict == "late"
-        done = self._memo.cut(body, late=late)
-        if not done.changed:
-            return done, "", ""
-        seam = self._proven_seam(done.plan)
-        if seam:
-            return done, seam, ""
-        fault = prove(body, done.body, late=late)
-        if fault:
-            return Cut(body, False, f"the proof failed: {fault}"), "", fault
-        seam = seam_address(done)
-        self._proven = [(done.plan, seam), *self._proven[:7]]
-        return done, seam, ""
-
-
-def prove(before: bytes, after: bytes, *, late: bool = False) -> str:
-    """Prove a cut; "" where it holds, else the rule and the first difference."""
-    try:
-        verify(before, after, late=late)
-    except CutError as error:
-        return str(error)
-    return ""
-
-
 def forward(
-    which: Literal["messages", "count"],
+    route: Route,
     headers: Mapping[str, str],
     body: bytes,
     cutter: Cutter,
@@ -270,78 +164,109 @@ def forward(
     """Decide what goes upstream of a request that carries a history.
 
     Args:
-        which: what `conversation` said.
+        route: what `routes.route` said.
         headers: by lower-case name.
         body: as it came.
         cutter: cuts and proves.
         verdict: by session and seam, what a provider's earlier refusal led to.
     """
-    session, agent = client.ids(headers)
-    metered = client.metered(headers)
     encoding = headers.get("content-encoding", "")
-    whole = unpack(body, encoding)
-    if isinstance(whole, Refusal):
-        return whole
-
-    def as_it_came(kind: Kind, reason: str, plain: bytes, fault: str = "", seam: str = "") -> Forward:
-        return Forward(kind, plain, body, bool(encoding), seam, reason, session, agent, metered, fault)
-
-    if whole is None:
-        return as_it_came("other", f"a body in the encoding {encoding} passes untouched", body)
-    kind: Kind = "count" if which == "count" else "turn"
-    if kind == "turn" and client.is_compaction(whole, cutter.known(whole)):
-        return as_it_came("compaction", "the client summarises the conversation: it reads all of it", whole)
+    plain = unpack(body, encoding)
+    if isinstance(plain, Refusal):
+        return plain
+    if isinstance(plain, str):
+        return replace(_as_it_came(route, headers, body, body), kind="other", reason=f"{plain}: it passes untouched")
+    start, end = _inside(plain, route.inside)
+    whole = plain[start:end] if route.inside else plain
+    came = _as_it_came(route, headers, body, whole)
+    if route.kind == "compaction" or (
+        route.kind == "turn" and client.is_compaction(whole, cutter.known(whole), headers)
+    ):
+        return replace(came, kind="compaction", reason="the client summarises the conversation: it reads all of it")
     done, seam, fault = cutter.cut(whole)
     if not done.changed:
-        return as_it_came(kind, done.reason, whole, fault)
-    said = verdict(session, seam)
+        return replace(came, reason=done.reason, fault=fault)
+    said = verdict(came.session, seam)
     if said == "original":
-        return as_it_came(kind, "the provider refused the cut at this seam; the original goes", whole)
-    if said == "late":
+        return replace(came, reason="the provider refused the cut at this seam; the original goes")
+    if said is not None:
         done, seam, fault = cutter.cut(whole, said)
         if not done.changed:
-            return as_it_came(kind, done.reason, whole, fault)
-    return Forward(kind, whole, done.body, False, seam, "", session, agent, metered)
+            return replace(came, reason=done.reason, fault=fault)
+    return _changed(replace(came, seam=seam), done.body, plain, (start, end), encoding)
 
 
-def unharmed(which: Literal["messages", "count"], headers: Mapping[str, str], body: bytes, fault: str) -> Forward:
+def _changed(came: Forward, cut: bytes, plain: bytes, place: tuple[int, int], encoding: str) -> Forward:
+    """A request whose history is cut: put back where it stood, in the encoding in which it came."""
+    outer = cut if place == (0, len(plain)) else plain[: place[0]] + cut + plain[place[1] :]
+    return replace(came, body=cut, raw=encodings.pack(outer, encoding))
+
+
+def _as_it_came(route: Route, headers: Mapping[str, str], raw: bytes, whole: bytes) -> Forward:
+    session, agent = client.ids(headers, whole)
+    format = route.format
+    if format == routes.BEDROCK:
+        format = "anthropic" if _ANTHROPIC in whole else "converse"
+    metered = route.format in (routes.BEDROCK, "converse") or client.metered(headers, format)
+    return Forward(route.kind, format, whole, whole, raw, "", "", session, agent, metered, route.model)
+
+
+def _inside(plain: bytes, names: tuple[str, ...]) -> tuple[int, int]:
+    """Where in a body the request itself stands: in these members, one in another, as far as they are there."""
+    found = 0, len(plain)
+    if names:
+        view = spans.view(plain)
+        try:
+            at = spans.skip(view, 0)
+            for name in names:
+                member = spans.find(view, at, name)
+                if member is None or view[member.start] != "{":
+                    break
+                found = member.start, member.end
+                at = member.start
+        except spans.DOUBTS:
+            return 0, len(plain)
+    return found
+
+
+def unharmed(route: Route, headers: Mapping[str, str], body: bytes, fault: str) -> Forward:
     """The original as it came, where deciding itself failed."""
-    session, agent = client.ids(headers)
-    metered = client.metered(headers)
-    packed = bool(headers.get("content-encoding"))
-    kind: Kind = "count" if which == "count" else "turn"
-    return Forward(kind, body, body, packed, "", "the cut failed; the original goes", session, agent, metered, fault)
+    return replace(_as_it_came(route, headers, body, body), reason="the cut failed; the original goes", fault=fault)
 
 
-def seam_address(done: Cut) -> str:
-    """The address of the checkpoint call at which a body was cut."""
-    plan = done.plan
-    assert plan is not None and plan.seam.call is not None, "a cut without `at` is made at a checkpoint"
-    place = plan.seam.call
-    call = plan.request.messages[place.message].blocks[place.block]
-    return address(call.id, call.name, wire.member(plan.request, call, "input") or b"{}")
+def after_refusal(
+    sent: Forward, route: Route, headers: Mapping[str, str], original: bytes, profile: Profile = None
+) -> list[tuple[Verdict, Forward]]:
+    """What to try, in order, when the provider refuses a cut body: each once.
 
-
-def after_refusal(sent: Forward, headers: Mapping[str, str], original: bytes) -> list[tuple[Verdict, Forward]]:
-    """What to try, in order, when the provider answers 400 to a cut body: each once.
+    A cut without the tail's thinking, since some models bind that to all that stood before it; for servers that
+    speak Chat Completions a cut that leaves no two neighbours of one role, which some templates refuse; the original.
 
     Args:
         sent: what was refused.
-        headers: by lower-case name, as they came.
+        route, headers: of the request; headers by lower-case name, as they came.
         original: the body as it came.
+        profile: with which it was cut.
     """
+    encoding = headers.get("content-encoding", "")
+    plain = unpack(original, encoding)
     tries: list[tuple[Verdict, Forward]] = []
-    late = cut(sent.whole, late=True)
-    if late.changed and late.body != sent.body and not prove(sent.whole, late.body, late=True):
-        tries.append(("late", replace(sent, body=late.body, packed=False)))
-    tries.append(("original", instead(sent, headers, original)))
+    if isinstance(plain, bytes):
+        place = _inside(plain, route.inside)
+        known = {sent.body}
+        ways: tuple[Verdict, ...] = ("late", "strict") if sent.format == "openai_chat" else ("late",)
+        for way in ways:
+            done = cut(sent.whole, late=way == "late", profile="strict" if way == "strict" else profile)
+            if done.changed and done.body not in known and not prove(sent.whole, done.body, way, profile):
+                known.add(done.body)
+                tries.append((way, _changed(sent, done.body, plain, place, encoding)))
+    tries.append(("original", instead(sent, original)))
     return tries
 
 
-def instead(sent: Forward, headers: Mapping[str, str], original: bytes) -> Forward:
+def instead(sent: Forward, original: bytes) -> Forward:
     """The original as it came, in place of a cut body that was refused."""
-    packed = bool(headers.get("content-encoding"))
-    return replace(sent, body=original, packed=packed, seam="", reason="the provider refused the cut")
+    return replace(sent, body=sent.whole, raw=original, seam="", reason="the provider refused the cut")
 
 
 def by_name(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -353,30 +278,35 @@ def by_name(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
     return found
 
 
-def request_headers(headers: Iterable[tuple[str, str]], packed: bool) -> list[tuple[str, str]]:
-    """The headers that go upstream: as they came, without those of the connection.
-
-    Args:
-        headers: names and values in their order.
-        packed: the body still has its content encoding.
-    """
+def request_headers(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The headers that go upstream: as they came, in their order, without those of the connection."""
     held = list(headers)
     named = {part.strip().lower() for name, value in held if name.lower() == "connection" for part in value.split(",")}
     kept: list[tuple[str, str]] = []
     spelled: dict[str, str] = {}
     for name, value in held:
         low = name.lower()
-        if low in _HOP or low in named or (low == "content-encoding" and not packed):
+        if low in _HOP or low in named:
             continue
         # One spelling for a header that comes twice: aiohttp would take the second in place of the first.
         kept.append((spelled.setdefault(low, name), _readable(value) if low == "accept-encoding" else value))
     return kept
 
 
+def is_tunnel(headers: Iterable[tuple[str, str]]) -> bool:
+    """Whether a request asks to switch to web sockets."""
+    return any(name.lower() == "upgrade" for name, _ in headers)
+
+
+def tunnel_headers(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The headers with which a web socket is asked for upstream."""
+    return [*request_headers(headers), ("Connection", "Upgrade"), ("Upgrade", "websocket")]
+
+
 def _readable(accepted: str) -> str:
     """The encodings that are asked for, without those in which usage could not be read."""
     parts = [part.strip() for part in accepted.split(",")]
-    kept = [part for part in parts if part.split(";")[0].strip().lower() in _READABLE]
+    kept = [part for part in parts if part.split(";")[0].strip().lower() in encodings.READABLE]
     return ", ".join(kept) or "identity"
 
 

@@ -126,7 +126,9 @@ def read(folder: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def of(account: Account, channels: events.Channels | None, faults: Sequence[str], now: float) -> dict[str, Any]:
+def of(
+    account: Account, channels: events.Channels | None, faults: Sequence[str], now: float, notes: Sequence[str] = ()
+) -> dict[str, Any]:
     """A session's status.
 
     Args:
@@ -134,6 +136,7 @@ def of(account: Account, channels: events.Channels | None, faults: Sequence[str]
         channels: how its calls are narrated, where that was judged.
         faults: what went wrong besides.
         now: seconds since the epoch.
+        notes: what passes without being cut, and why.
     """
     return {
         "at": now,
@@ -152,6 +155,7 @@ def of(account: Account, channels: events.Channels | None, faults: Sequence[str]
         "narrated": None if channels is None else [channels.calls - channels.silent, channels.calls],
         "refusals": list(account.refusals),
         "faults": [*account.faults, *faults],
+        "notes": list(notes),
     }
 
 

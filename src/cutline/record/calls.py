@@ -17,7 +17,8 @@ from ..blocks import Block, ToolCall
 from ..events import Found
 from ..wire import anthropic as wire
 from ..wire.anthropic import Request
-from . import packing
+from . import packing, reading
+from .reading import Body
 from .values import Recorded, text
 
 _TRIGRAMS = 64
@@ -25,7 +26,7 @@ _TRIGRAMS = 64
 
 _PLACES = """
     SELECT s.session, s.agent, s.client, s.project, r.at, r.id, c.address, c.tool, p.message, p.block, a.depth,
-        p.answer_block, n.message, a.message
+        p.answer_block, n.message, a.message, r.format
     FROM place p JOIN session s ON s.id = p.session JOIN request r ON r.id = p.request JOIN call c ON c.id = p.call
         JOIN node n ON n.id = p.node JOIN node a ON a.id = p.answer"""
 
@@ -34,24 +35,26 @@ class New:
     """What is new in a history: its completed calls, read before the transaction in which they are stored.
 
     Args:
-        request: the history.
+        read: the history.
         first: calls whose result stands in an earlier message are known.
-        sent: the history as it was sent, where secrets were masked in `request`: an address is that of the wire.
+        sent: the history as it was sent, where secrets were masked in `read`: an address is that of the wire.
     """
 
-    def __init__(self, request: Request, first: int, sent: Request | None = None) -> None:
+    def __init__(self, read: Body, first: int, sent: Body | None = None) -> None:
         self.calls: list[tuple[bytes, ToolCall, tuple[int, int], tuple[int, int]]] = []
+        request = read.request
         for made, answer in wire.pairs(request.messages)[0].items():
-            if answer[0] < first:
+            place, at = read.place(*made), read.place(*answer)
+            if at[0] < first:
                 continue
             block = request.messages[made[0]].blocks[made[1]]
             answered = request.messages[answer[0]].blocks[answer[1]]
-            call = wire.call(request, block, made[0], answered)
+            call = wire.call(request, block, place[0], answered)
             if sent is not None:
-                as_sent = wire.call(sent, sent.messages[made[0]].blocks[made[1]], made[0], None)
+                as_sent = wire.call(sent.request, sent.at(place), place[0], None)
                 call = replace(call, address=as_sent.address)
             key = packing.digest(call.address.encode() + _content(request, answered))[:16]
-            self.calls.append((key, call, made, answer))
+            self.calls.append((key, call, place, at))
 
     def store(self, connection: sqlite3.Connection, session: int, request: int, nodes: Sequence[int]) -> None:
         """Put the calls into the index; `nodes` are the ids of the history's nodes, in order."""
@@ -175,12 +178,14 @@ def _read(connection: sqlite3.Connection, row: tuple[Any, ...]) -> Recorded:
 def _at(connection: sqlite3.Connection, row: tuple[Any, ...]) -> tuple[Recorded, str]:
     """The call at a place, out of the one or two messages that hold it and its result; its address as it reads."""
     session, agent, client, project, at, id, *rest = row
-    address, _, message, block, answer, answer_block, first, second = rest
+    address, _, message, block, answer, answer_block, first, second, format = rest
     literals = [packing.get(connection, first)]
     if answer != message:
         literals.append(packing.get(connection, second))
-    request = wire.read(b'{"messages":[%s]}' % b",".join(literals))
-    made, answered = request.messages[0].blocks[block], request.messages[-1].blocks[answer_block]
-    read = wire.call(request, made, message, answered)
+    body = reading.of_messages(format, literals)
+    made, answered = body.at((0, block)), body.at((len(literals) - 1, answer_block))
+    read = wire.call(body.request, made, message, answered)
     found = Found(replace(read, address=address), message, block, (answer, answer_block))
-    return Recorded(session, agent, client, project, at, id, found, _content(request, answered)), read.address
+    # A call without an id has its number in the history in its place, which two messages alone don't tell.
+    as_it_reads = address if format and made.id.isdecimal() else read.address
+    return Recorded(session, agent, client, project, at, id, found, _content(body.request, answered)), as_it_reads

@@ -29,4 +29,9 @@ def to_2(connection: sqlite3.Connection) -> None:
     words.fill(connection)
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (to_2,)
+def to_3(connection: sqlite3.Connection) -> None:
+    """Histories of other formats than Anthropic's: whose messages they are made of."""
+    connection.execute("ALTER TABLE request ADD COLUMN format TEXT NOT NULL DEFAULT ''")
+
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (to_2, to_3)

@@ -15,6 +15,7 @@ from .. import spans
 from ..blocks import Block, Message
 from ..wire.anthropic import Request
 from .packing import digest
+from .reading import Body
 
 _MARK = "cache_control"
 ROOT = bytes(32)
@@ -60,19 +61,18 @@ class Parts:
     marks: list[Mark]
 
 
-def split(request: Request, first: int = 0) -> Parts:
+def split(read: Body, first: int = 0) -> Parts:
     """Take a body apart; of its messages only those from `first` on."""
-    body, messages = request.body, request.messages
-    start, end = (messages[0].start, messages[-1].end) if messages else (len(body), len(body))
+    body, held = read.body, read.spans
+    start, end = (held[0][0], held[-1][1]) if held else (len(body), len(body))
     pieces, marks = [], []
-    for number in range(first, len(messages)):
-        message = messages[number]
-        gap = body[messages[number - 1].end : message.start] if number else b","
-        literal = body[message.start : message.end]
-        found = _marks(request, message)
+    for number in range(first, len(held)):
+        offset, to = held[number]
+        gap = body[held[number - 1][1] : offset] if number else b","
+        literal = body[offset:to]
+        found = [] if read.format else _marks(read.request, read.request.messages[number])
         for at, until in reversed(found):
             literal = literal[:at] + literal[until:]
-        offset = message.start
         marks += [Mark(number, at, body[offset + at : offset + until]) for at, until in found]
         pieces.append(Piece(literal, digest(literal), None if gap == b"," else gap))
     return Parts(body[:start] + body[end:], start, pieces, marks)
@@ -102,12 +102,12 @@ def chain(pieces: list[Piece], parent: bytes = ROOT) -> list[bytes]:
     return hashes
 
 
-def shared(known: Request, body: bytes) -> int:
+def shared(known: Body, body: bytes) -> int:
     """How many messages a body has in common with a known request, all bytes up to their end being the same."""
-    low, high, same, old = 0, len(known.messages), 0, known.body
+    low, high, same, old = 0, len(known.spans), 0, known.body
     while low < high:
         middle = (low + high + 1) // 2
-        end = known.messages[middle - 1].end
+        end = known.spans[middle - 1][1]
         if body[same:end] == old[same:end]:
             low, same = middle, end
         else:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..errors import Unreadable
-from ..wire import anthropic as wire
-from . import calls, parts, words
+from . import calls, parts, reading, words
+from .reading import Body
 from .values import Exchange
 
 
@@ -18,7 +18,7 @@ class Known:
     """
 
     id: int
-    request: wire.Request
+    request: Body
     marks: list[parts.Mark]
     hashes: list[bytes]
     nodes: list[int]
@@ -39,7 +39,7 @@ class Prepared:
         said: the words of so many messages will be.
     """
 
-    request: wire.Request | None
+    request: Body | None
     parts: parts.Parts
     shared: int
     hashes: list[bytes]
@@ -54,8 +54,8 @@ def prepare(exchange: Exchange, known: Known | None, sent: bytes | None) -> Prep
     body = exchange.body
     shared = parts.shared(known.request, body) if known else 0
     try:
-        request = wire.read(body, known.request if known and shared else None, shared)
-        as_sent = None if sent is None else wire.read(sent)
+        request = reading.read(body, known.request if known else None, shared)
+        as_sent = None if sent is None else reading.read(sent)
     except Unreadable:
         return Prepared(None, parts.Parts(body, 0, [], []), 0, [], 0, None, [], 0)
     found = parts.split(request, shared)
@@ -66,11 +66,11 @@ def prepare(exchange: Exchange, known: Known | None, sent: bytes | None) -> Prep
         while common < min(len(hashes), len(known.hashes)) and hashes[common] == known.hashes[common]:
             common += 1
     new = calls.New(request, common, as_sent)
-    total = len(request.messages)
+    total = len(request.spans)
     own = exchange.kind in ("compaction", "other")  # its last message is the client's, and nobody said it
     texts = [
         text
-        for text in words.texts(request, min(common, known.said) if known else 0)
+        for text in words.texts_of(request, min(common, known.said) if known else 0)
         if not (own and text.message == total - 1)
     ]
     if exchange.kind == "turn" and exchange.answer:

@@ -530,12 +530,12 @@ def _request(
         base = row and row[0]
     done = connection.execute(
         "INSERT INTO request (session, at, kind, model, frame, split, node, marks, size, sent, seam, status, answer,"
-        " usage) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " usage, format) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             session,
             exchange.at,
             text(exchange.kind),
-            text(request.model or "") if request else "",
+            text(request.request.model or "") if request else "",
             packing.put(connection, found.frame, base=base),
             None if request is None else found.split,
             node,
@@ -546,6 +546,7 @@ def _request(
             exchange.status,
             packing.put(connection, exchange.answer) if exchange.answer else None,
             json.dumps(dict(exchange.usage)),
+            request.format if request else "",
         ),
     )
     assert done.lastrowid is not None

@@ -16,12 +16,14 @@ from ..errors import Unreadable
 from ..plan import words_of
 from ..wire import anthropic as wire
 from ..wire.anthropic import Request
-from . import packing
+from . import packing, reading
 from .calls import candidates, fold
+from .reading import Body
 from .values import Said
 
 _PLACES = """
-    SELECT s.session, s.agent, s.client, s.project, r.at, r.id, w.author, p.message, p.block, n.message, r.answer
+    SELECT s.session, s.agent, s.client, s.project, r.at, r.id, w.author, p.message, p.block, n.message, r.answer,
+        r.format
     FROM said_at p JOIN said w ON w.id = p.said JOIN session s ON s.id = p.session JOIN request r ON r.id = p.request
         LEFT JOIN node n ON n.id = p.node"""
 
@@ -51,6 +53,17 @@ def texts(request: Request, first: int = 0) -> Iterator[Text]:
                 continue
             if author in ("agent", "human") and text.strip():
                 yield Text(author, text, number, index)
+
+
+def texts_of(read: Body, first: int = 0) -> Iterator[Text]:
+    """The same of a body of any format, each where it stands there."""
+    if not read.format:
+        yield from texts(read.request, first)
+        return
+    for text in texts(read.request):
+        message, block = read.place(text.message, text.block)
+        if message >= first:
+            yield text._replace(message=message, block=block)
 
 
 def of_answer(answer: bytes, message: int) -> list[Text]:
@@ -172,11 +185,10 @@ def _settings(frame: bytes) -> bytes:
 
 
 def _read(connection: sqlite3.Connection, row: tuple[Any, ...]) -> Said:
-    session, agent, client, project, at, id, author, message, block, literal, answer = row
+    session, agent, client, project, at, id, author, message, block, literal, answer, format = row
     if literal is not None:
-        body = b'{"messages":[%s]}' % packing.get(connection, literal)
-    else:
-        body = b'{"messages":[{"role":"assistant","content":%s}]}' % packing.get(connection, answer)
-    request = wire.read(body)
-    text = words_of(request, request.messages[0].blocks[block])
+        read = reading.of_messages(format, [packing.get(connection, literal)])
+    else:  # answers are kept in the one shape
+        read = reading.of_messages("", [b'{"role":"assistant","content":%s}' % packing.get(connection, answer)])
+    text = words_of(read.request, read.at((0, block)))
     return Said(session, agent, client, project, at, id, author, text, message, block)

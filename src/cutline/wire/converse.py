@@ -64,9 +64,9 @@ def read(body: bytes, view: str, top: dict[str, Member]) -> Native:
             _block(body, view, out, role, Place(number, "content", part), at, to)
     asked = _value(body, top, "additionalModelRequestFields", {})
     thinking = asked.get("thinking") if isinstance(asked, dict) else None
-    thinks = isinstance(thinking, dict) and thinking.get("type") == "enabled"
+    manual = isinstance(thinking, dict) and thinking.get("type") == "enabled"
     model = _value(body, top, "modelId", "")
-    made = out.done(model if isinstance(model, str) else "", _tools(body, top), keeps_thinking=thinks)
+    made = out.done(model if isinstance(model, str) else "", _tools(body, top), thinking="enabled" if manual else "")
     return Native(NAME, body, view, items, roles, out.places, made)
 
 

@@ -40,7 +40,7 @@ def read(body: bytes, view: str, top: dict[str, Member]) -> Native:
     build = _Reading(body, view)
     for number, (start, end) in enumerate(items):
         build.content(number, start, end)
-    made = build.out.done("gemini", _tools(body, top), keeps_thinking=True)
+    made = build.out.done("gemini", _tools(body, top))
     return Native(NAME, body, view, items, build.roles, build.out.places, made)
 
 

@@ -109,16 +109,17 @@ class Neutral:
         """The next block begins a message of its own, whatever its role."""
         self._role = ""
 
-    def done(self, model: str, tools: list[str], *, keeps_thinking: bool) -> bytes:
+    def done(self, model: str, tools: list[str], *, thinking: Literal["", "kept", "enabled"] = "kept") -> bytes:
         """The neutral body.
 
         Args:
             model: the model's name; "" for none.
             tools: names of the tools that the body declares.
-            keeps_thinking: a checkpoint turn keeps its thinking in this format.
+            thinking: whether a checkpoint turn keeps its thinking in this format: no; "kept"; or "enabled", where an
+                open tool loop has to begin with thinking besides (docs/wire.md, 1.3).
         """
         head = b'"model":%s,' % spans.quote(model) if model else b""
-        head += b'"thinking":{"type":"enabled"},' if keeps_thinking else b""
+        head += b'"thinking":{"type":"%s"},' % thinking.encode() if thinking else b""
         named = b",".join(b'{"name":%s}' % spans.quote(name) for name in tools)
         return b'{%s"messages":[%s%s],"tools":[%s]}' % (
             head,

@@ -56,7 +56,7 @@ def read(body: bytes, view: str, top: dict[str, Member]) -> Native:
         build.message(number, start)
     model = spans.decode(body[top["model"].start : top["model"].end]) if "model" in top else ""
     model = model if isinstance(model, str) else ""
-    out = build.out.done(model, _tools(body, view, top), keeps_thinking=_CLAUDE not in model.lower())
+    out = build.out.done(model, _tools(body, view, top), thinking="" if _CLAUDE in model.lower() else "kept")
     return Native(NAME, body, view, items, build.roles, build.out.places, out)
 
 

@@ -57,7 +57,7 @@ def read(body: bytes, view: str, top: dict[str, Member]) -> Native:
     for number, (start, end) in enumerate(items):
         build.item(number, start, end)
     model = spans.decode(body[top["model"].start : top["model"].end]) if "model" in top else ""
-    made = build.out.done(model if isinstance(model, str) else "", _tools(body, top), keeps_thinking=True)
+    made = build.out.done(model if isinstance(model, str) else "", _tools(body, top))
     held = build.held
     for key in ("previous_response_id", "conversation"):
         if key in top and view[top[key].start] != "n":

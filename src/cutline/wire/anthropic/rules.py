@@ -141,8 +141,11 @@ def binds_thinking(model: str | None) -> bool | None:
 
 
 def keeps_turn_thinking(request: Request) -> bool:
-    """Whether the checkpoint turn keeps its thinking: only manual thinking of a model that does not bind it."""
-    return request.thinking == "enabled" and binds_thinking(request.model) is not True
+    """Whether the checkpoint turn keeps its thinking: only manual thinking of a model that does not bind it.
+
+    Other formats say "kept" (`wire.neutral`).
+    """
+    return request.thinking in ("enabled", "kept") and binds_thinking(request.model) is not True
 
 
 def is_narration(request: Request, block: Block) -> bool:
