@@ -126,10 +126,57 @@ class Usage:
             output=_count(usage, "output_tokens"),
         )
 
+    @classmethod
+    def of(cls, format: str, counters: Mapping[str, int]) -> Usage:
+        """Read an answer's counters (`wire.answers.counters`) as its format means them (docs/wire.md, 6).
+
+        OpenAI and Gemini count what the cache served, and what was written to it, among the input tokens; there a
+        write has one price, told as `cache_write_5m`. Gemini counts thoughts beside the output.
+
+        Args:
+            format: of the answer, one of `wire.answers.FORMATS`.
+            counters: by the provider's names.
+        """
+        if format == "anthropic":
+            return cls.from_anthropic({**counters, "cache_creation": counters})
+        if format == "converse":
+            hour = _count(counters, "cacheDetails.1h")
+            written = _count(counters, "cacheWriteInputTokens")
+            read = _count(counters, "cacheReadInputTokens")
+            plain, output = _count(counters, "inputTokens"), _count(counters, "outputTokens")
+            return cls(plain, read, max(0, written - hour), hour, output)
+        where = _COUNTERS[format]
+        total, written, output = (sum(_count(counters, key) for key in where[name]) for name in ("in", "write", "out"))
+        read = max(_count(counters, key) for key in where["read"])  # DeepSeek tells it by both names
+        return cls(max(0, total - read - written), read, written, 0, output)
+
     @property
     def total_input(self) -> int:
         """All input tokens: the size of the prompt, and what other providers call input tokens."""
         return self.input + self.cache_read + self.cache_write_5m + self.cache_write_1h
+
+
+_COUNTERS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "openai_chat": {
+        "in": ("prompt_tokens", "prompt_eval_count"),  # the second is Ollama's
+        "read": ("prompt_tokens_details.cached_tokens", "prompt_cache_hit_tokens"),
+        "write": ("prompt_tokens_details.cache_write_tokens",),
+        "out": ("completion_tokens", "eval_count"),
+    },
+    "openai_responses": {
+        "in": ("input_tokens",),
+        "read": ("input_tokens_details.cached_tokens",),
+        "write": ("input_tokens_details.cache_write_tokens",),
+        "out": ("output_tokens",),
+    },
+    "gemini": {
+        "in": ("promptTokenCount", "toolUsePromptTokenCount"),
+        "read": ("cachedContentTokenCount",),
+        "write": (),
+        "out": ("candidatesTokenCount", "thoughtsTokenCount"),
+    },
+}
+"""Where each format counts all input, what of it was read from and written to the cache, and output."""
 
 
 @dataclass(frozen=True, slots=True)

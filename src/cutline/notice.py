@@ -15,14 +15,15 @@ from typing import Literal, TypeVar
 
 from . import narration
 from .blocks import ToolCall
+from .trace import index, outcome, short
 
 Trace = Literal["holes", "none", "all"]
 Handle = TypeVar("Handle")
 
 OPENING = "[cutline]"
 _SHARE = 20  # the trace may weigh one part in this many of what left
-_LEAST, _MOST = 400, 6_000  # … and never less than the first, never more than the second (bytes)
-_TARGET, _OUTCOME = 90, 70  # characters
+_LEAST, _MOST = 400, 100_000  # … and never less than the first, never more than the second (bytes)
+_TARGET = 90  # characters
 _INSTRUCTIONS = re.compile(rb"(?:CLAUDE(?:\.local)?|AGENTS|SKILL|GEMINI)\.md")
 _PATH_BEFORE = re.compile(rb"[\w./~-]*\Z")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\u0080-\u009f\u2028\u2029\ud800-\udfff]+")
@@ -98,10 +99,10 @@ def compose(
         calls: handles of the removed calls, in order; reports are not among them.
         reports: handles of the removed sub-agents' calls: their reports are not re-runnable in seconds, so
             each gets a line, narrated or not (none with ``trace="none"``).
-        unit: reads what a handle stands for; asked from the newest call on, and only as far as the
-            trace's budget reaches.
+        unit: reads what a handle stands for.
         recall: name of the tool that brings results back, or "" where the body declares none.
-        trace: which calls get a line: those not narrated, none, or all.
+        trace: what is indexed: calls that are not narrated, with names that the agent did not say; nothing; or every
+            call with every name.
     """
     since = "the start" if loss.first else "the checkpoint before"
     how = f"the tool {recall} with an address" if recall else "`cutline recall ADDRESS`"
@@ -122,28 +123,24 @@ def compose(
 
 
 def _trace(calls: Sequence[Handle], unit: Callable[[Handle], Unit], budget: int, trace: Trace) -> list[str]:
-    chosen: list[str] = []
-    spent = earlier = 0
-    for number in range(len(calls) - 1, -1, -1):
-        read = unit(calls[number])
-        # Without words on both sides a call is a hole. Most have none, and judging is what costs here.
-        worded = trace == "holes" and read.before and read.after
-        if worded and not narration.judge(read.call, read.before, read.after).hole:
-            continue
-        entry = line(read.call)
-        spent += len(entry.encode("utf-8")) + 1
-        if spent > budget:
-            earlier = number + 1
-            break
-        chosen.append(entry)
-    if not chosen and not earlier:
+    units = [unit(handle) for handle in calls]
+    # With "all" the agent's words count for nothing: neither a narrated call nor a name that was said is left out.
+    heard = () if trace == "all" else units
+    said = dict.fromkeys(words for read in heard for words in (read.before, read.after) if words)
+    # Without words on both sides a call is a hole. Most have none, and judging is what costs here.
+    listed = [
+        (number, read.call)
+        for number, read in enumerate(units)
+        if trace == "all"
+        or not (read.before and read.after)
+        or narration.judge(read.call, read.before, read.after).hole
+    ]
+    if not listed:
         return []
+    lines, left = index(listed, len(calls), said, budget)
     which = "that your words don't carry" if trace == "holes" else "that left"
-    head = [f"Calls {which}, by address, with target and outcome:"]
-    if earlier:
-        head.append(f"(of the first {earlier:,} calls none is listed here; recall finds them by words)")
-    # Newest first is how the budget is spent; oldest first is how it is read.
-    return head + chosen[::-1]
+    more = f" ({left:,} other targets have no line here; recall finds them by words)" if left else ""
+    return [f"Calls {which}, by target, with address, outcome, and names that stand in them{more}:", *lines]
 
 
 def line(call: ToolCall) -> str:
@@ -155,32 +152,4 @@ def line(call: ToolCall) -> str:
 def _aim(target: str) -> str:
     """A target in few words; of a long path the end, which names the file."""
     path = target if "/" in target and not re.search(r"\s", target) and not _CONTROL.search(target) else ""
-    return f"…{path[1 - _TARGET :]}" if len(path) > _TARGET else _short(target, _TARGET)
-
-
-def outcome(call: ToolCall) -> str:
-    """What came of a call, in a few words of its own result: the error, the only line, or size and last line."""
-    if call.result is None:
-        return "no result"
-    lines = [text for text in unreminded(call.result).splitlines() if text.strip()]
-    if not lines:
-        return "error, empty" if call.error else "empty"
-    if call.error:
-        return f"error: {_short(lines[0], _OUTCOME)}"
-    if len(lines) == 1:
-        return _short(lines[0], _OUTCOME)
-    return f"{len(lines):,} lines, last: {_short(lines[-1], _OUTCOME)}"
-
-
-def unreminded(result: str) -> str:
-    """A result without the reminders that a client put behind it: they speak of the client, not of the call."""
-    text = result.rstrip()
-    while text.endswith("</system-reminder>") and (start := text.rfind("<system-reminder>")) >= 0:
-        text = text[:start].rstrip()
-    return text
-
-
-def _short(text: str, size: int) -> str:
-    """One line of printable text: an agent must not take a tool's control characters for structure."""
-    clean = _CONTROL.sub(" ", text).strip()
-    return clean if len(clean) <= size else clean[: size - 1] + "…"
+    return f"…{path[1 - _TARGET :]}" if len(path) > _TARGET else short(target, _TARGET)

@@ -152,7 +152,7 @@ def make(request: Request, options: Options) -> Plan:
     if floor != (0, -1):
         plan.own |= set(range(floor[0] + 1))
 
-    if wire.keeps_turn_thinking(request):
+    if request.thinking == "enabled" and wire.keeps_turn_thinking(request):
         starts = [turn.start for turn in turns]
         if seam.call is not None or wire.binds_thinking(request.model) is False:
             starts.append(seam.message)

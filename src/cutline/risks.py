@@ -16,6 +16,7 @@ from . import contradictions, evidence, narration, notice
 from .blocks import Author, Event, Said, ToolCall
 from .checkpoint import Document, Fact
 from .specifics import folded, specifics, texts, value_of
+from .trace import unreminded
 from .wire import anthropic as wire
 
 _HOLES, _CRAFT, _CLAIMS, _PAIRS = 4, 3, 6, 3  # how many of each are listed
@@ -127,7 +128,7 @@ def _said(claim: contradictions.Claim) -> str:
 def _craft(calls: Sequence[ToolCall], document: Document, said: str) -> list[str]:
     """Commands that were reached by trying, then long ones, that were not saved: each is lost with its call."""
     written = [_held(call) for call in calls if _saves(call)]
-    tried = sorted(_tried(calls), key=len, reverse=True)
+    tried = sorted(tries(calls), key=len, reverse=True)
     found: list[str] = []
     seen: set[str] = set()
     chosen = [(versions[-1], f"reached in {len(versions)} tries and ") for versions in tried]
@@ -150,7 +151,7 @@ def _is_long(call: ToolCall) -> bool:
     return stages >= 3 and not _WRITING.search(command) and not _COMMITS.match(command) and not call.error
 
 
-def _tried(calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
+def tries(calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
     """Versions of one command, of which one failed and a later one, the last of each list, worked.
 
     Where a file was edited between two runs, it was the code that was tried and not the command. Runs of tests,
@@ -246,7 +247,7 @@ def _holes(stretch: Sequence[Event], calls: Sequence[ToolCall], said: str) -> li
         call = calls[number]
         if call.result is None or not (_command(call) or call.error) or call.result.startswith(wire.REFUSALS):
             continue
-        result = notice.unreminded(call.result)
+        result = unreminded(call.result)
         if len(result) > _SHORT:
             continue
         new = [name for name in specifics(result) if name.lower() not in said]

@@ -32,6 +32,8 @@ _ABOUT = (
 )
 _NEVER = ("workdir", "cwd", "justification", "sandbox_permissions", "timeout", "model", "subagent_type")
 _WIDTH, _SHORT, _LONG = 120, 300, 10_000
+SETTINGS = ("timeout", "timeout_ms", "yield_time_ms", "max_output_tokens", "limit", "head_limit", "session_id")
+"""Arguments whose numbers say how a call is made, and nothing of the work."""
 _PATCHED = lazily(r"^(?:\*\*\* (?:Update|Add|Delete) File: |\+\+\+ (?:b/)?)(\S.*)$", re.M)
 _SHELL = lazily(r"(?:.*/)?(?:ba|z|da|fi|pw)?sh(?:\.exe)?|-\w*c|(?:.*/)?powershell(?:\.exe)?|-Command")
 _GO_THERE = lazily(r"\s*cd\s+(?:\"[^\"]*\"|'[^']*'|[^\s;&|]+)[ \t]*(?:&&|;|\n)\s*(?=\S)")
@@ -54,8 +56,12 @@ def target(name: str, arguments: bytes) -> str:
         "" where there is nothing to name.
     """
     del name
-    text = _SURROGATE().sub("\ufffd", aim(read(arguments))[:1_000])
-    clean = _BLANKS().sub(" ", text).strip()
+    return one_line(aim(read(arguments)))
+
+
+def one_line(text: str) -> str:
+    """A text as a target is printed: one line of at most 120 characters."""
+    clean = _BLANKS().sub(" ", _SURROGATE().sub("\ufffd", text[:1_000])).strip()
     return clean if len(clean) <= _WIDTH else clean[: _WIDTH - 1].rstrip() + "…"
 
 
@@ -146,6 +152,21 @@ def texts(value: Any, depth: int = 4) -> Iterator[str]:
             yield from texts(item, depth - 1)
 
 
+def written(value: Any) -> Iterator[str]:
+    """The strings and numbers of a value, in order and whole; numbers that only set how a call is made are left out."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            if key not in SETTINGS or isinstance(inner, str):
+                yield from written(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from written(inner)
+    elif value is not None and not isinstance(value, bool):
+        yield str(value)
+
+
 def folded(text: str) -> str:
     """A text on one line, in lower case: as words are looked for where neither matters."""
     return _SPACES().sub(" ", text).strip().lower()
@@ -183,25 +204,48 @@ def specifics(text: str) -> frozenset[str]:
     addresses, errors by name, and single words quoted as code. A path comes with its last part too, so that
     a file is found by either name. Of a text of more than 64 KB the first 48 KB and the last 16 KB are read.
     """
-    found = set()
-    for raw in set(_TOKEN().findall(ends(text))):
-        # Most tokens are plain words: told apart here, in a tenth of the time that the pattern takes.
-        if raw.isalpha() and (raw.islower() or raw.istitle()):
-            continue
-        parts = [raw]
-        if raw[0] == "`":
-            inner = raw[1:-1].removesuffix("()")
-            if any(map(str.isalnum, inner)):
-                found.add(inner)
-            parts = _TOKEN().findall(inner)
-        for part in parts:
-            token = part if part[-1] == "%" else part.rstrip(".,:;-+%/")
-            if 1 < len(token) <= 200 and _IS().fullmatch(token):
-                found.add(token)
-                last = token.rsplit("/", 1)[-1]
-                if last != token and _IS().fullmatch(last):
-                    found.add(last)
+    found: set[str] = set()
+    for raw in tokens(ends(text)):
+        found.update(_within(raw))
     return frozenset(found)
+
+
+def names(text: str) -> dict[str, None]:
+    """The specifics of a text in their order, whatever its length; a path's last part only where it stands alone."""
+    found: dict[str, None] = {}
+    for raw in tokens(text):
+        held = _within(raw)
+        for name in held:
+            if len(held) == 1 or not any(other.endswith(f"/{name}") for other in held):
+                found[name] = None
+    return found
+
+
+@lru_cache(maxsize=16_384)  # most tokens of a history come again and again
+def _within(raw: str) -> tuple[str, ...]:
+    """The specifics that a token holds."""
+    found: dict[str, None] = {}
+    parts = [raw]
+    if raw[0] == "`":
+        inner = raw[1:-1].removesuffix("()")
+        if any(map(str.isalnum, inner)):
+            found[inner] = None
+        parts = _TOKEN().findall(inner)
+    for part in parts:
+        token = part if part[-1] == "%" else part.rstrip(".,:;-+%/")
+        if 1 < len(token) <= 200 and _IS().fullmatch(token):
+            found[token] = None
+            last = token.rsplit("/", 1)[-1]
+            if last != token and _IS().fullmatch(last):
+                found[last] = None
+    return tuple(found)
+
+
+def tokens(text: str) -> list[str]:
+    """What may be a specific in a text, in order, each once; the specifics of the tokens are those of the text."""
+    # Most tokens are plain words: told apart here, in a tenth of the time that the patterns take.
+    found = dict.fromkeys(_TOKEN().findall(text))
+    return [raw for raw in found if not (raw.isalpha() and (raw.islower() or raw.istitle()))]
 
 
 def ends(text: str, head: int = _HEAD, tail: int = _TAIL) -> str:

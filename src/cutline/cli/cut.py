@@ -18,7 +18,7 @@ from .. import cut as cut_body
 from .. import measure, verify
 from ..errors import InputError, NothingToCut
 from ..sessions.clients import client
-from ..sessions.cutting import Prospect, execute, prospect
+from ..sessions.cutting import Prospect, check_writable, execute, prospect
 from ..sessions.model import Copy, Session
 from . import paint, report
 from .inputs import Body, load
@@ -118,6 +118,8 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _session(session: Session, dry_run: bool, force: bool, as_json: bool, options: Any) -> int | None:
+    if not dry_run:
+        check_writable(session)
     wanted = prospect(session, at=options["at"], trace=options["trace"], keep_tools=options["keep_tools"])
     written: Copy | None = None
     losing = not wanted.pays and not force

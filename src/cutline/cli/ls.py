@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from ..sessions.clients import NAMES, client, sessions
+from ..sessions.clients import EVERY, client, sessions
 from . import paint
 from .options import json_option
 
@@ -23,7 +23,7 @@ _ID = 8  # characters of an id that a person types
 @json_option
 def command(everywhere: bool, limit: int, as_json: bool) -> None:
     """List sessions, the newest first."""
-    found = [one for one in sessions(None if everywhere else Path.cwd()) if one.file.talks]
+    found = [one for one in sessions(None if everywhere else Path.cwd(), EVERY) if one.file.talks]
     shown = found[:limit]
     if as_json:
         paint.echo_json(
@@ -42,7 +42,7 @@ def command(everywhere: bool, limit: int, as_json: bool) -> None:
         return
     out = paint.console()
     if not shown:
-        where = ", ".join(str(place) for name in NAMES for place in client(name).places())
+        where = ", ".join(str(place) for name in EVERY for place in client(name).places())
         if everywhere:
             out.print(f"No session in {where}.")
         else:

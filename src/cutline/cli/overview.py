@@ -35,11 +35,13 @@ def overview(as_json: bool) -> None:
     heading(out, session)
     if found is None:
         report.print_shape(out, shape_of(session))
-        out.print(f"\nNothing to cut: {nothing}.")
+        out.print(f"\nNothing to cut: {session.sealed or nothing}.")
         return
     out.print(f"\nWhat a cut {where(found)} would leave:\n")
     print_prospect(out, found)
-    if found.pays:
+    if session.sealed:
+        out.print(f"\n{session.sealed[:1].upper()}{session.sealed[1:]}.", style="bold")
+    elif found.pays:
         out.print("\nNext:  cutline cut      a copy beside it, proven; then  cutline resume", style="bold")
     else:
         out.print(

@@ -47,6 +47,7 @@ def command(what: str | None, holes: bool, as_json: bool) -> None:
             {
                 **_name(source),
                 **told.as_json(),
+                **({} if isinstance(source, Body) else {"sealed": source.sealed, "damage": list(source.damage)}),
                 "narration": {
                     "calls": narrated.calls,
                     "intent": narrated.intent,
@@ -66,6 +67,7 @@ def command(what: str | None, holes: bool, as_json: bool) -> None:
     out = paint.console()
     if not isinstance(source, Body):
         heading(out, source)
+        _print_state(out, source)
     report.print_shape(out, told)
     out.print()
     report.print_narration(out, narrated, hidden)
@@ -106,6 +108,14 @@ def heading(out: Console, session: Session) -> None:
     out.print("  ·  ".join(fact for fact in facts if fact), style=paint.FAINT)
     if history.compacted:
         out.print("Its client compacted it: what stands before the summary is not in its context.", style=paint.WORLD)
+
+
+def _print_state(out: Console, session: Session) -> None:
+    """Why it can't be cut, where it can't, and what could not be read of it."""
+    if session.sealed:
+        out.print(f"{session.sealed[:1].upper()}{session.sealed[1:]}.", style=paint.WORLD)
+    for told in session.damage:
+        out.print(told, style=paint.WORLD)
 
 
 def shape_of(session: Session, request: wire.Request | None = None) -> Shape:

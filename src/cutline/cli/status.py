@@ -47,7 +47,7 @@ def command(line: bool, as_json: bool) -> None:
         made.add_row(*_row(told))
     out.print(made)
     for _, told in runs:
-        for note in [*_notes(told), *told.get("refusals", []), *told.get("faults", [])]:
+        for note in [*_notes(told), *told.get("notes", []), *told.get("refusals", []), *told.get("faults", [])]:
             out.print(f"{str(told.get('session', ''))[:8]}  {note}", style=paint.BAD)
 
 
@@ -78,6 +78,8 @@ def describe(told: dict[str, Any], now: float | None = None) -> str:
     if narrated and narrated[1]:
         parts.append(f"{paint.percent(*narrated)} narrated")
     parts += _notes(told)
+    if told.get("notes"):
+        parts.append("something passes uncut: see cutline status")
     if told.get("refusals"):
         parts.append("a cut was refused: see cutline status")
     if told.get("faults"):

@@ -18,7 +18,7 @@ from rich.text import Text
 from .. import mandate, money
 from ..launch.claude_code import TOOLS
 from ..launch.run import Ended
-from ..proxy.ledger import Account, Read, look, tokens_per_byte
+from ..proxy.ledger import Account, Read, look, seller, tokens_per_byte
 from . import paint
 
 _NAMES = 14  # columns for the facts' names
@@ -29,13 +29,20 @@ def show(ended: Ended, as_json: bool) -> None:
     shown = [account for account in ended.accounts if account.turns or account.agent_turns or account.compactions]
     told = [_of(account, ended) for account in shown]
     if as_json:
-        print(json.dumps({"exit_code": ended.code, "sessions": told, "faults": list(ended.faults)}), file=sys.stderr)
+        print(
+            json.dumps(
+                {"exit_code": ended.code, "sessions": told, "faults": list(ended.faults), "notes": list(ended.notes)}
+            ),
+            file=sys.stderr,
+        )
         return
     out = paint.console(err=True)
     if not told:
         out.print("cutline: no request of a conversation came through the proxy", style=paint.FAINT)
     for account, figures in zip(shown, told, strict=True):
         _print(out, account, figures)
+    for note in ended.notes:
+        out.print(f"cutline: {note}")
     for fault in ended.faults:
         out.print(f"cutline: {fault}", style=paint.BAD)
 
@@ -53,7 +60,7 @@ def _of(account: Account, ended: Ended) -> dict[str, Any]:
     """A session's figures, for programs and for the page that people read."""
     read = look(account)
     rate = tokens_per_byte(account)
-    rates = money.rates(account.model) if account.model else None
+    rates = money.rates(account.model, seller(account.model)) if account.model else None
     cost = money.cost(account.used, rates) if rates else None
     extra = max(0.0, account.uncut - account.used.total_input)
     requests = account.turns + account.agent_turns + account.others + account.compactions
@@ -74,6 +81,8 @@ def _of(account: Account, ended: Ended) -> dict[str, Any]:
         "cache_read_tokens": account.used.cache_read,
         "cache_write_tokens": account.used.cache_write_5m + account.used.cache_write_1h,
         "output_tokens": account.used.output,
+        "uncounted_answers": account.uncounted,
+        "held_by_the_server": account.held,
         "by_key": account.metered,
         "cost_usd": cost,
         "uncut_cost_usd_estimated": None if cost is None or rates is None else cost + extra * _read_price(rates),
@@ -182,6 +191,11 @@ def _facts(account: Account, told: dict[str, Any]) -> list[tuple[str, str]]:
     if account.used.total_input:
         read, wrote = told["cache_read_tokens"], told["cache_write_tokens"]
         facts.append(("cache", f"{read:,} tokens read, {wrote:,} written; {told['output_tokens']:,} answered"))
+    if account.uncounted:
+        counted = "1 answer carries" if account.uncounted == 1 else f"{account.uncounted:,} answers carry"
+        facts.append(("not counted", f"{counted} no token counts of the provider's"))
+    if account.held:
+        facts.append(("not cut", f"{_count(account.held, 'turn')} sent only what is new: the server holds the rest"))
     spoken = told["narration"]
     if spoken and spoken["calls"]:
         facts.append(("narrated", _spoken(spoken)))

@@ -258,7 +258,7 @@ class Fates:
         if self._with_call(block):
             return False
         if self.turn is not None and block.message <= self.turn.checkpoints[-1].message:
-            return self.thinking != "enabled" or self.model == "bound"
+            return self.thinking not in ("enabled", "kept") or self.model == "bound"
         late = self.options.late or self.options.at is not None or self.options.session
         return late and self.model != "free"
 

@@ -116,7 +116,8 @@ class Foreign:
         told = [b'{"role":"%s","content":[%s]}' % (role.encode(), b",".join(said)) for role, said in self._messages]
         model = self._model()
         head = b'"model":%s,' % shape.quote(model) if model else b""
-        head += b'"thinking":{"type":"enabled"},' if self._keeps_thinking(model) else b""
+        kept = b"enabled" if self.name == "converse" else b"kept"  # there a tool loop has to begin with thinking too
+        head += b'"thinking":{"type":"%s"},' % kept if self._keeps_thinking(model) else b""
         tools = b",".join(b'{"name":%s}' % shape.quote(name) for name in self._tools())
         return b'{%s"messages":[%s],"tools":[%s]}' % (head, b",".join(told), tools)
 
@@ -134,8 +135,8 @@ class Foreign:
 
     def _tools(self) -> Iterator[str]:
         """Names of the tools, in any of the four ways to declare them."""
-        node = self.root.get(b"toolConfig")
-        node = self.root.get(b"tools") if node is None else node.get(b"tools")
+        config = self.root.get(b"toolConfig") if self.name == "converse" else None  # Gemini's names no tool
+        node = self.root.get(b"tools") if config is None else config.get(b"tools")
         inner = (b"function", b"custom", b"toolSpec")
         nested: list[Node] = []
         for tool in node.elements if node is not None else ():
