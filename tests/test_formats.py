@@ -81,7 +81,8 @@ def test_a_cut_at_a_place_is_proven(format: str, data: Any, at: int | str) -> No
     done = cut(body, at=at)
     assert verify(body, done.body, at=at).unchanged != done.changed
     if done.changed and not faults(format, body):
-        assert faults(format, done.body) == []
+        # A late cut can't know which thinking the open turn would have to begin with.
+        assert all("must start with a thinking block" in fault for fault in faults(format, done.body))
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -274,6 +274,8 @@ class Gateway:
         decided = await self._decide(route, low, body)
         if isinstance(decided, Refusal):
             return _refuse(decided, routes.shape(target))
+        if decided.kind == "other":
+            self._said(decided.reason)
         first = sent = decided
         refused, verdict, status = "", None, 0
         tries: list[tuple[Verdict, Forward]] | None = None

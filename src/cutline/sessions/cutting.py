@@ -6,11 +6,11 @@ caller decides.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from .. import health, money
+from .. import health, money, spans
 from ..cut import Cut, cut_session
 from ..errors import CutError, InputError, NothingToCut
 from ..measure import Calibration, WireReport, calibrate, measure, weights
@@ -109,7 +109,10 @@ def prospect(
         raise (InputError if unread else NothingToCut)(f"{session.path.name}: {done.reason}")
     request = done.plan.request
     told = figures(found, request)
-    report = measure(found.body, done.body, tokens=told.tokens, calibration=told.calibration)
+    report = measure(found.body, _with_notice(done), tokens=told.tokens, calibration=told.calibration)
+    assert report.kept is not None
+    said = len(spans.quote(done.plan.last_notice or "")) - 2
+    report = replace(report, kept=replace(report.kept, notices=report.kept.notices + said))
     assert report.after is not None
     last = found.requests[-1] if found.requests else None
     rates = money.rates(found.model or None, ttl=_ttl(found), prompt=report.before.tokens)
@@ -128,6 +131,17 @@ def prospect(
     gone = set(done.plan.drop)
     faults = {fault: fault.place is None or tuple(fault.place) in gone for fault in health.faults(request)}
     return Prospect(session, done, place, chosen, report, payback, rates, money.rhythm([len(found.requests)]), faults)
+
+
+def _with_notice(done: Cut) -> bytes:
+    """The history that a copy sends: where it was cut without a checkpoint, the notice is a message of its own."""
+    assert done.plan is not None
+    if done.plan.last_notice is None:
+        return done.body
+    request = done.plan.request
+    rest = len(request.body) - request.messages[-1].end
+    message = b',{"role":"system","content":%s}' % spans.quote(done.plan.last_notice)
+    return done.body[:-rest] + message + done.body[-rest:]
 
 
 def _cut(found: History, at: At | None, trace: Trace, keep: tuple[str, ...]) -> tuple[Cut, int | None, str]:

@@ -331,7 +331,9 @@ class _Gemini(_Blocks):
         call = part.get("functionCall")
         last = len(self.blocks) - 1
         if isinstance(call, dict):
-            block = {"type": "tool_use", "id": str(call.get("id") or ""), "name": str(call.get("name") or "")}
+            if not call.get("name"):
+                return  # arguments that come in pieces: the call that they go on with was told
+            block = {"type": "tool_use", "id": str(call.get("id") or ""), "name": str(call["name"])}
             self.block(last + 1, {**block, "input": call.get("args") or {}})
         elif isinstance(part.get("text"), str):
             type_ = "thinking" if part.get("thought") else "text"

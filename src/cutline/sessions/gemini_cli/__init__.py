@@ -4,6 +4,7 @@ Law: an original is only read. `find` knows where sessions are, `log` reads a fi
 takes a message apart into literals, `history` builds the body, `editing` and `copy` write anew.
 """
 
+import re
 from pathlib import Path
 from typing import cast
 from urllib.parse import unquote
@@ -18,6 +19,7 @@ from .log import CONTENTS
 from .session import SAVED, open_session
 
 LABEL = "Gemini CLI"
+_HASH = re.compile(rb'"projectHash"\s*:').search  # as a key: it may be what somebody said
 
 
 def places() -> list[Path]:
@@ -27,7 +29,7 @@ def places() -> list[Path]:
 
 def owns(path: Path, head: bytes) -> bool:
     """Whether a file is one of its sessions, or a chat that it saved."""
-    if b'"sessionId"' in head and b'"projectHash"' in head:
+    if b'"sessionId"' in head and _HASH(head):
         return True
     return CONTENTS(head) is not None and b'"parts"' in head
 

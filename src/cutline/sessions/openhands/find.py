@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from ..opening import one_line
+from ..opening import one_line, regular
 from .source import FOLDER, files
 
 _OLD = rb'"id"\s*:\s*\d+\s*,\s*"timestamp"\s*:\s*"[^"]*"\s*,\s*"source"\s*:\s*"(?:agent|user|environment)"'
@@ -47,7 +47,7 @@ class SessionFile:
     @cached_property
     def size(self) -> int:
         """Bytes of its events."""
-        return sum(path.stat().st_size for path in files(self.path.parent))
+        return sum(state.st_size for path in files(self.path.parent) if (state := regular(path)))
 
     @cached_property
     def title(self) -> str:
@@ -95,8 +95,9 @@ def _listed(root: Path) -> Iterator[SessionFile]:
         return
     for conversation in conversations:
         events = files(conversation / FOLDER)
-        if events:
-            yield SessionFile(events[0], conversation.name, (conversation / FOLDER).stat().st_mtime)
+        state = regular(events[-1]) if events else None
+        if state:
+            yield SessionFile(events[0], conversation.name, state.st_mtime)
 
 
 def _configured(name: str) -> Path | None:
