@@ -129,5 +129,6 @@ def test_recorded_sessions_keep_every_authored_byte():
             continue
         seen += 1
         assert found.report.kept.missing == 0, path.name
-        assert found.report.after.tokens <= found.report.before.tokens
+        # In a session of a few lines the notice can weigh more than what left: then the cut does not pay.
+        assert found.report.after.tokens <= found.report.before.tokens or not found.pays
     assert seen > 15

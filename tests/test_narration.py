@@ -59,6 +59,14 @@ PATCH = call(
 )
 TORN = call("Bash", {"command": "make bench"}, None)
 
+POLL = call("write_stdin", {"session_id": 7, "chars": ""}, "Process running with session ID 7\nOutput:\n")
+STARTED = call(
+    "Bash", {"command": "make bench", "run_in_background": True}, "Command running in background with ID: b1"
+)
+DELETE = call("Bash", {"command": "rm config/local.toml"}, "")
+QUIET = call("Bash", {"command": "vet ./... ; echo --tidy--; go mod tidy"}, "--vet--\n--tidy--\n")
+FOUND_FILE = call("Bash", {"command": "find . -name pool.py"}, "/home/me/app/src/sync/pool.py\n")
+
 FULL = "I'll read cache.py because refresh holds the mutex across a POST; if the store takes it too, we deadlock."
 
 
@@ -93,6 +101,18 @@ FULL = "I'll read cache.py because refresh holds the mutex across a POST; if the
         (PATCH, "limits.md still promises nested folders, which the reader refuses. Patching it.", True),
         (COMMIT, "Committing the escapes fix on its own, so that the cache work stays revertible.", True),
         (NONE, "If flush_all is gone, the shutdown hook calls something that isn't defined.", True),
+        # A search is named by a word that it looks for, a call that only waits by its waiting.
+        (GREP, "Who never lets go of the lock? Every acquire needs a partner, or the shutdown hangs.", True),
+        (POLL, "The race run is still active; the package usually takes two minutes under instrumentation.", True),
+        (POLL, "The package usually takes two minutes under instrumentation.", False),
+        # Of a change, a verb that says what it is does; "update" says only that there is one.
+        (EDIT, "Now add unescaping to parser.py.", True),
+        (EDIT, "Let me update parser.py to use unescape instead of the raw text.", True),
+        (DELETE, "The local.toml is read by nobody since the move, so I'm deleting it.", True),
+        (DELETE, "Now delete the file.", False),
+        (FAIL, "Let me run the tests to see the overall status.", False),
+        # A dotted name, and a name spelt in one.
+        (READ, "`app.CacheStore` must drop its lock before it posts, or the store deadlocks.", True),
         # Other languages: no telling apart, but a target and a reason are seen.
         (READ, "Ich lese cache.py, weil der Mutex über den POST hinweg gehalten wird.", True),
     ],
@@ -144,6 +164,17 @@ def test_intent_is_a_target_with_a_reason_or_an_expectation(told: ToolCall, befo
         (TYPES, "The type check is clean.", True),
         (TYPES, "It printed nothing.", True),
         (EDIT, "parser.py now unescapes before it joins.", True),
+        (POLL, "The suite is still running.", True),
+        (STARTED, "The benchmark is running in the background.", True),
+        (PASS, "The suite is still running.", False),
+        (EDIT, "The escapes are in place. On to the tests.", True),
+        (EDIT, "Let me see if the escapes are in place.", False),
+        (DELETE, "local.toml is deleted.", True),
+        (QUIET, "No output from either.", True),
+        (FOUND_FILE, "It is in `./src/sync/pool.py`.", True),
+        (FOUND_FILE, "We can open src/sync/pool.py next.", False),
+        (READ, "We can see that it sleeps on line 5.", True),
+        (PASS, "Let me check if the tests pass.", False),
         (TORN, "That was interrupted.", True),
         (TORN, "The benchmark is fast.", False),
     ],
@@ -203,118 +234,6 @@ def test_only_the_words_next_to_the_call_are_looked_at():
     reason = "cache.py holds the mutex across the POST. "
     assert judge(READ, "Nothing of note happens here. " * 20 + reason, "").intent
     assert not judge(READ, reason + "Nothing of note happens here. " * 200, "").intent
-
-
-# The target
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "expected"),
-    [
-        ("Read", {"file_path": "/a/b.py", "offset": 3}, "/a/b.py"),
-        ("read", {"filePath": "/a/b.py"}, "/a/b.py"),
-        ("Edit", {"old_string": "x", "new_string": "y", "file_path": "/a/b.py"}, "/a/b.py"),
-        ("read_file", {"absolute_path": "/a/b.py"}, "/a/b.py"),
-        ("NotebookEdit", {"notebook_path": "n.ipynb", "new_source": "1"}, "n.ipynb"),
-        ("str_replace_editor", {"command": "view", "path": "/a/b.py"}, "/a/b.py"),
-        ("Grep", {"pattern": "foo.*", "path": "src", "output_mode": "content"}, "foo.* in src"),
-        ("Glob", {"pattern": "**/*.go"}, "**/*.go"),
-        ("list_directory", {"dir_path": "src"}, "src"),
-        ("Bash", {"command": "go test ./...", "description": "Test"}, "go test ./..."),
-        ("Bash", {"command": "cd '/some where/deep' && make  all\n  -j4"}, "make all -j4"),
-        ("Bash", {"command": "cd /tmp"}, "cd /tmp"),
-        ("exec_command", {"cmd": "ls", "workdir": "/w"}, "ls"),
-        ("shell", {"command": ["bash", "-lc", "cargo build"], "workdir": "/w"}, "cargo build"),
-        ("apply_patch", b"*** Begin Patch\n*** Update File: a.py\n*** Add File: b.py\n+x\n", "a.py, b.py"),
-        ("apply_patch", {"patchText": "*** Begin Patch\n*** Delete File: a.py\n"}, "a.py"),
-        ("exec", b'const r = await tools.exec_command({cmd: "wc -l a.py", max: 9});', "wc -l a.py"),
-        ("WebFetch", {"prompt": "What is new?", "url": "https://example.org/x"}, "https://example.org/x"),
-        ("WebSearch", {"query": "json surrogates"}, "json surrogates"),
-        ("Task", {"description": "Find callers", "prompt": "Long …", "subagent_type": "x"}, "Find callers"),
-        ("AskUserQuestion", {"questions": [{"question": "Which one?", "options": []}]}, "Which one?"),
-        ("TodoWrite", {"todos": [{"content": "Fix it", "status": "open"}]}, "Fix it"),
-        ("write_stdin", {"session_id": 7, "chars": "\x03"}, "7"),
-        ("mystery", {"model": "m", "zone": "north"}, "north"),
-        ("mystery", {"long": "l" * 900, "short": "s"}, "s"),
-        ("mystery", {"n": 1, "deep": {"er": ["found"]}}, "found"),
-        ("Write", b'{"file_path": "/a/torn.py", "content": "def f', "/a/torn.py"),
-        ("mystery", b"plain words", "plain words"),
-        ("mystery", b'"a string"', "a string"),
-        ("mystery", {}, ""),
-        ("mystery", b"", ""),
-        ("mystery", b"[1, null, true]", ""),
-        ("Read", rb'{"file_path": "bad\ud800name.py"}', "bad\ufffdname.py"),
-        ("Read", b'{"file_path": "latin\xe9.py"}', "latin\ufffd.py"),
-        ("Bash", {"command": "printf '\x1b[1m'\t\x00x"}, "printf ' [1m' x"),
-    ],
-)
-def test_the_target_is_what_the_call_is_about(name: str, arguments: Any, expected: str):
-    raw = arguments if isinstance(arguments, bytes) else json.dumps(arguments).encode()
-    assert target(name, raw) == expected
-
-
-def test_a_long_target_is_cut_to_one_short_line():
-    text = target("Bash", json.dumps({"command": "echo " + "word " * 100_000}).encode())
-    assert text.startswith("echo word word") and text.endswith("…") and len(text) <= 120
-
-
-def test_a_number_too_long_to_be_one_is_no_trouble():
-    assert target("Read", b'{"n": ' + b"9" * 6_000 + b', "path": "a.py"}') == "a.py"
-
-
-@given(st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass")))
-def test_no_arguments_are_too_odd(raw: bytes):
-    text = target("x", raw)
-    assert len(text) <= 120 and len(text.splitlines()) <= 1
-    text.encode()
-
-
-@pytest.mark.parametrize("raw", [b"[" * 20_000, b'{"a":' * 20_000, b'{"path": "a.py", "x": ' + b"[" * 20_000])
-def test_deep_nesting_is_no_trouble(raw: bytes):
-    assert len(target("x", raw)) <= 120
-
-
-# Specifics
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("see ./src/lock-file/pool.py for it", {"./src/lock-file/pool.py", "pool.py"}),
-        ("in ~/notes and /etc/hosts", {"~/notes", "/etc/hosts"}),
-        ("pool.go:213 holds gc.mu", {"pool.go", "213", "gc.mu"}),
-        ("call refreshCache(), then HTTPServer or read_all", {"refreshCache", "HTTPServer", "read_all"}),
-        ("23.4M reads of 1,024 rows, 12% in 0.69s", {"23.4M", "1,024", "12%", "0.69s"}),
-        ("run it with --all-refs and -n", {"--all-refs", "-n"}),
-        ("commit b5e924cd on v1.2.3, 2026-01-02", {"b5e924cd", "v1.2.3", "2026-01-02"}),
-        ("ENOENT, then TypeError", {"ENOENT", "TypeError"}),
-        ("the `main` branch, `close()` too", {"main", "close"}),
-        ("at https://example.org/a?b=1.", {"https://example.org/a?b=1"}),
-        ("std::vector and $HOME and .gitignore", {"std::vector", "$HOME", ".gitignore"}),
-        ("café_größe in 日本/src/主要.py", {"café_größe", "日本/src/主要.py", "主要.py"}),
-    ],
-)
-def test_specifics_are_found(text: str, found: set[str]):
-    assert specifics(text) == found
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "Done. Everything looks good now, and the tests pass.",
-        "I can read and/or write it, e.g. in one go; see the 1st or 2nd part (re-run).",
-        "ERROR: FAILED. NOTE: README and JSON.",
-        "a 1 b - c -- d / e ... ~ `",
-    ],
-)
-def test_plain_words_hold_no_specifics(text: str):
-    assert specifics(text) == frozenset()
-
-
-def test_of_a_huge_text_the_ends_are_read():
-    text = "first_name " + "word " * 40_000 + "middle_name " + "word " * 40_000 + "last_name"
-    assert specifics(text) == {"first_name", "last_name"}
 
 
 # Our own tools
@@ -453,6 +372,15 @@ def test_a_human_who_cuts_in_at_once_takes_no_words_away():
     assert review([agent(WHY), human("Go on."), read(1)]).intent == 1
 
 
+def test_what_the_agent_reported_before_the_human_spoke_announces_nothing():
+    report = "cache.py holds its mutex across a POST, so the store deadlocks.\n\nAll of it is written down."
+    assert review([agent(report), human("And the rest?"), read(1)]).intent == 0
+    offer = f"{report}\n\nShall I read cache.py, to see whether refresh holds the mutex too?"
+    assert review([agent(offer), human("Yes."), read(1)]).intent == 1
+    # What stands directly before the call is looked at whole.
+    assert review([human("And the rest?"), agent(report), read(1)]).intent == 1
+
+
 def test_the_harness_has_no_say():
     found = review([agent(WHY), Said("Remember the to-do list.", Author.HARNESS), read(1), agent(FOUND)])
     assert found.coverage == 1.0
@@ -474,7 +402,11 @@ def test_ritual_counts_the_texts_that_are_only_filler():
         agent("Done."),
         say(7, "Nothing follows."),
     ]
-    assert review(events).ritual == 2
+    found = review(events)
+    assert found.ritual == 2
+    assert [verdict.ritual for verdict in found.verdicts] == [True, True, False, False, False, False]
+    # A verdict on what came before is no filler.
+    assert review([agent("The build passes. Now the next one."), read(1)]).ritual == 0
 
 
 def test_the_verdict_on_a_call_does_not_hang_on_its_neighbours():
