@@ -233,7 +233,7 @@ def converse(history: History, seed: int) -> Body:
             if block["type"] == "text" and block["text"].strip():
                 blocks.append({"text": block["text"]})
             elif block["type"] == "thinking" and block["thinking"]:
-                text = {"text": block["thinking"], "signature": block["signature"]}
+                text = {"text": block["thinking"], "signature": block.get("signature", "")}
                 blocks.append({"reasoningContent": {"reasoningText": text}})
             elif block["type"] == "tool_use":
                 use = {"toolUseId": block["id"], "name": _name(block["name"]), "input": block["input"]}
