@@ -249,6 +249,35 @@ def test_a_compaction_replaces_what_stood_before_it(tmp_path: Path) -> None:
     assert any(record["type"] == "compacted" for record in records(copy.path))
 
 
+@pytest.mark.skipif(not (SHARED / "bugs").is_dir(), reason="../shared/bugs is not on this machine")
+def test_34_what_a_compaction_kept_stays_and_behind_it_is_cut(tmp_path: Path) -> None:
+    source = next((SHARED / "bugs").glob("34-*.jsonl"))
+    path = tmp_path / "rollout-2026-10-06T10-00-00-019f0000-0000-7000-8000-000000000034.jsonl"
+    path.write_bytes(source.read_bytes())
+    wanted = prospect(open_session(path))
+    written, proof = execute(wanted)
+    before, after = source.read_bytes().splitlines(), written.path.read_bytes().splitlines()
+    boundary = next(number for number, line in enumerate(before) if b'"type":"compacted"' in line)
+    assert after[0] == before[0].replace(b"019f0000-0000-7000-8000-000000000034", written.id.encode())
+    assert after[1 : boundary + 1] == before[1 : boundary + 1], "the compaction stays byte for byte"
+    behind = [json.loads(line)["payload"] for line in after[boundary + 1 :]]
+    assert [one.get("call_id") for one in behind if str(one.get("type")).startswith("function_call")] == [
+        "call_xck"
+    ] * 2
+    assert not any(one.get("type") == "reasoning" for one in behind)
+    said = [one.get("message") for one in behind if one.get("type") in ("user_message", "agent_message")]
+    assert said == ["Now the lower gate.", "The lower gate leaks at the hinge."]
+    assert texts(written.path)[-3:] == [*texts(path)[-3:]] and texts(path)[-3][1] == "Now the lower gate."
+    seam = next(number for number, line in enumerate(before) if b'"call_xck"' in line)
+    # The count of tokens is of the uncut history (docs/codex-sessions.md); the title is the copy's own last line.
+    tail = [line for line in before[seam:] if b'"token_count"' not in line]
+    changed = [one for one, two in zip(tail, after[-1 - len(tail) : -1], strict=True) if one != two]
+    assert len(changed) == 1 and b"function_call_output" in changed[0], "only the checkpoint's result has the notice"
+    assert proof.last_notice is None and sum(b'"user_message"' in line for line in after) == 2
+    with pytest.raises(NothingToCut):
+        prospect(open_session(written.path))
+
+
 def test_a_compaction_of_the_old_form_keeps_a_person_s_words_and_a_summary(tmp_path: Path) -> None:
     made = small()
     made.add("compacted", message="Another language model started to solve this problem and produced a summary: 3.")
