@@ -109,6 +109,16 @@ def _step(format: str, words: str, id: str, tool: str, arguments: dict[str, Any]
     return [{"role": "assistant", "content": [{"text": words}, made]}, {"role": "user", "content": [answered]}]
 
 
+def with_answer(format: str, answered: dict[str, Any]) -> bytes:
+    """A body whose last call, a checkpoint of the id "c", is answered so."""
+    told = [_human(format), *_step(format, intent(0), "r", "read", {"path": "part_00.py"}, result(0))]
+    *made, last = _step(format, "Checkpoint.", "c", "micro_handoff", DOCUMENT, "")
+    if format in ("openai_chat", "openai_responses"):
+        return json.dumps(_whole(format, [*told, *made, answered])).encode()
+    inner = "parts" if format == "gemini" else "content"
+    return json.dumps(_whole(format, [*told, *made, {**last, inner: [answered]}])).encode()
+
+
 def answer(format: str, words: str = "ok", tokens: tuple[int, int] = (1_000, 20)) -> dict[str, Any]:
     """A whole answer of text, with the provider's counters of input and output tokens."""
     into, out = tokens

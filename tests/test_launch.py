@@ -284,7 +284,7 @@ class TestARun:
             (("claude", "--settings", "{broken"), "--settings: no JSON"),
             (("claude", "--append-system-prompt-file", "no.md"), "--append-system-prompt-file no.md: no such file"),
             (("claude", "mcp", "list"), "type: claude mcp list"),
-            (("vim",), "run knows claude, not vim"),
+            (("vim",), "not vim; run"),
         ],
     )
     def test_says_in_one_line_what_is_wrong(self, shell: Any, arguments: tuple[str, ...], said: str):

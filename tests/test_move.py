@@ -408,11 +408,11 @@ def test_any_words_go_round_all_clients(tmp_path_factory: pytest.TempPathFactory
     folder = tmp_path_factory.mktemp("round")
     talk = Talk()
     for asked, steps, answer in turns:
-        talk.human(asked)
+        talk.human(f"» {asked}")  # not as a client's own texts begin
         for step in steps:
             talk.step(step, step, step)
         talk.agent(words(answer))
-    source = open_path(talk.write(folder / f"{made.ID}.jsonl"))
+    source = client("claude-code").open_session(talk.write(folder / f"{made.ID}.jsonl"))
     with pytest.MonkeyPatch.context() as patch:
         at_home(folder, patch)
         session: Session = source

@@ -205,6 +205,15 @@ def test_a_compressed_body_goes_on_in_its_encoding(way: str, encoding: str, tmp_
     assert asked.headers["content-length"] == str(len(asked.raw)) and len(asked.raw) < len(asked.body)
 
 
+def test_a_body_that_can_not_be_opened_passes_and_that_is_said(tmp_path: Path):
+    with Provider(refuses=lambda sent: "") as provider, Proxy(provider.url, tmp_path) as proxy:
+        for encoding, body in (("br", b"\x0b\x02\x80"), ("gzip", b"no gzip")):
+            proxy.ask("/v1/responses", body, [("Content-Encoding", encoding)])
+        br, torn = proxy.observer.notes
+    assert br == "a body in the encoding br can't be read: it passes untouched"
+    assert torn.startswith("the body is no gzip: ") and torn.endswith(": it passes untouched")
+
+
 # --------------------------------------------------------------------------------------------- a request in another
 
 

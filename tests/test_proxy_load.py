@@ -37,18 +37,20 @@ def memory(pid: int, what: str) -> int:
     return next(int(line.split()[1]) // 1024 for line in status.splitlines() if line.startswith(what))
 
 
-def asked(way: str) -> list[bytes]:
-    """The bodies of a conversation, streamed where the body says so."""
+def asked(way: str, parts: int) -> list[bytes]:
+    """The last bodies of a conversation, streamed where the body says so."""
     streamed = way in ("anthropic", "openai_chat", "openai_responses")
     return [
         json.dumps({**json.loads(body), **({"stream": True} if streamed else {})}).encode() for body in growing(way)
     ]
 
 
-async def client(session: aiohttp.ClientSession, address: str, number: int, done: Any, counted: list[int]) -> None:
+async def client(
+    session: aiohttp.ClientSession, address: str, number: int, parts: int, done: Any, counted: list[int]
+) -> None:
     """One program: its conversation over and over, every answer read whole and held against what was sent."""
     way = sorted(WAYS)[number % len(WAYS)]
-    bodies = asked(way)
+    bodies = asked(way, parts)
     wanted = streams.chat(LONG) if way == "openai_chat" else streams.stream(way, LONG)
     headers = {"Content-Type": "application/json", "x-session-id": f"s{number}", "Accept-Encoding": "identity"}
     while not done():
@@ -61,22 +63,24 @@ async def client(session: aiohttp.ClientSession, address: str, number: int, done
                 return
 
 
-def run(address: str, together: int, done: Any, counted: list[int]) -> None:
+def run(address: str, together: int, parts: int, done: Any, counted: list[int]) -> None:
     async def all_of_them() -> None:
         connector = aiohttp.TCPConnector(limit=0)
         async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(60)) as session:
-            await asyncio.gather(*(client(session, address, number, done, counted) for number in range(together)))
+            await asyncio.gather(
+                *(client(session, address, number, parts, done, counted) for number in range(together))
+            )
 
     asyncio.run(all_of_them())
 
 
 def test_many_streams_at_once(tmp_path: Path):
-    """200 streams for 60 seconds: no error, every byte right, no more than 300 MB."""
+    """200 streams for 60 seconds, each of a history of 180 KB: no error, every byte right, no more than 300 MB."""
     counted: list[int] = []
     end = time.monotonic() + SECONDS
     with Provider(said=LONG) as provider, command(tmp_path, provider.url) as (address, running):
         provider.keeps = 0
-        run(address, STREAMS, lambda: time.monotonic() > end, counted)
+        run(address, STREAMS, 120, lambda: time.monotonic() > end, counted)
         most = memory(running.pid, "VmHWM")
         told = ended(running)
     print(f"{len(counted):,} requests in {SECONDS:g} s, {STREAMS} at once, {most} MB at most")
@@ -90,9 +94,9 @@ def test_a_long_day(tmp_path: Path):
     counted: list[int] = []
     with Provider(said=LONG) as provider, command(tmp_path, provider.url) as (address, running):
         provider.keeps = 0
-        run(address, 8, lambda: len(counted) >= REQUESTS // 4, counted)
+        run(address, 8, 12, lambda: len(counted) >= REQUESTS // 4, counted)
         first = memory(running.pid, "VmRSS")
-        run(address, 8, lambda: len(counted) >= REQUESTS, counted)
+        run(address, 8, 12, lambda: len(counted) >= REQUESTS, counted)
         last, most = memory(running.pid, "VmRSS"), memory(running.pid, "VmHWM")
         told = ended(running)
     print(f"{len(counted):,} requests: {first} MB after a quarter, {last} MB at the end, {most} MB at most")

@@ -664,6 +664,88 @@ def test_the_record_keeps_the_whole_history_and_recall_finds_what_left(record: P
     assert where in through.call("recall", {"what": "part_00.py"})
 
 
+@pytest.mark.parametrize("format", FORMATS)
+def test_another_program_finds_it_in_the_record(record: Path, format: str):
+    """What left the context of one process, recalled in the next one of the same project."""
+    import httpx2
+
+    first = transport(record=record)
+    with Loopback(says(format)) as server:
+        url = server.url + PATHS[format]
+        run(httpx2, "sync", first, [("POST", url, {"content": body}) for body in growing(format)])
+    first.report()
+    second = transport(record=record)
+    found = second.call("recall", {"what": "part_00.py"})
+    where = found.splitlines()[1].split()[0]
+    assert conversations.result(0) in second.call("recall", {"what": where})
+
+
+# ------------------------------------------------------------------------------------------------ the agent's tools
+
+UNPROVEN = {"claim": "4,711 rows are in part_00.py", "basis": "measured", "evidence": "wc -l elsewhere.py"}
+RISKY = {**conversations.DOCUMENT, "facts": [UNPROVEN]}
+
+
+def checkpoint(format: str, document: dict[str, Any]) -> Callable[[Asked], Told]:
+    """An answer that calls micro_handoff."""
+    made = conversations.answer(format, "Checkpoint.")
+    if format == "anthropic":
+        made["content"].append({"type": "tool_use", "id": "c", "name": "micro_handoff", "input": document})
+    elif format == "openai_chat":
+        function = {"name": "micro_handoff", "arguments": json.dumps(document)}
+        made["choices"][0]["message"]["tool_calls"] = [{"id": "c", "type": "function", "function": function}]
+    elif format == "openai_responses":
+        call = {"type": "function_call", "call_id": "c", "name": "micro_handoff", "arguments": json.dumps(document)}
+        made["output"].append(call)
+    elif format == "gemini":
+        call = {"functionCall": {"name": "micro_handoff", "args": document}}
+        made["candidates"][0]["content"]["parts"].append(call)
+    else:
+        call = {"toolUse": {"toolUseId": "c", "name": "micro_handoff", "input": document}}
+        made["output"]["message"]["content"].append(call)
+    return lambda _: Told([json.dumps(made).encode()])
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_what_a_checkpoint_would_lose_is_handed_back_once(record: Path, format: str):
+    """The history is the one that the transport saw; the call is known by its id, or, without ids, as the latest."""
+    import httpx2
+
+    through = transport(record=record)
+    call_id = "" if format == "gemini" else "c"
+    with Loopback(checkpoint(format, RISKY)) as server:
+        send(httpx2, "sync", through, "POST", server.url + PATHS[format], content=growing(format)[2])
+    refused = through.call("micro_handoff", RISKY, call_id)
+    assert refused.startswith("checkpoint refused:") and "4,711 rows" in refused
+    stored = through.call("micro_handoff", RISKY, call_id)
+    assert stored.startswith("checkpoint stored") and "Stored as unproven" in stored and "4,711" in stored
+    with Record(record, readonly=True) as held:
+        (document,) = held.documents()
+        assert json.loads(document.json) == RISKY and document.session.startswith("python-")
+
+
+def test_the_tools_answer_without_a_history_and_without_a_record():
+    through = transport()
+    assert through.call("micro_handoff", conversations.DOCUMENT).startswith("checkpoint stored")
+    assert through.call("micro_handoff", {"done": "all"}).startswith("checkpoint refused: open: a text is required")
+    assert through.call("say", {"text": "Now the tests."}) == "said"
+    assert "no call in this project" in through.call("recall", {"what": "anything"})
+    assert through.answer({"type": "tool_use", "id": "x", "name": "read", "input": {}}) is None
+
+
+def test_a_tool_that_fails_is_an_answer_and_no_checkpoint(monkeypatch: pytest.MonkeyPatch):
+    def broken(*_: Any, **__: Any) -> Any:
+        raise ZeroDivisionError("a fault of ours")
+
+    monkeypatch.setattr("cutline.mcp.project.stamp", broken)
+    through = transport()
+    call = {"type": "tool_use", "id": "c", "name": "micro_handoff", "input": conversations.DOCUMENT}
+    answered = through.answer(call)
+    assert answered is not None and answered["is_error"]
+    assert answered["content"][0]["text"].startswith("checkpoint refused: ")
+    assert "a fault of ours" in through.report().faults[0]
+
+
 def test_conversations_of_one_program_are_told_apart(record: Path):
     import httpx2
 

@@ -40,6 +40,7 @@ CLIENT = "python"
 """The client's name in the record."""
 _KEPT = 32 * 1024 * 1024  # bytes of an answer that are kept
 _ENDING_S = 15.0  # how long a program's end waits for what is not recorded yet
+_FAULTS = 100  # so many different ones are told
 _AGAIN_S = 20.0  # how often a growing history is proven whole again
 _CONVERSATIONS, _MEMORY = 16, 64 * 1024 * 1024  # so many, and so many bytes of, last histories are kept for recall
 
@@ -207,7 +208,7 @@ class Behind:
     def fault(self, text: str) -> None:
         """Say once that something of ours failed."""
         with self._lock:
-            if text in self.sums.faults:
+            if text in self.sums.faults or len(self.sums.faults) >= _FAULTS:
                 return
             self.sums.faults.append(text)
         log.warning("cutline: %s", text)
@@ -252,8 +253,10 @@ class Behind:
         answer = answers.read(format, passed.content_type, passed.answer)
         with self._lock:
             self.sums.add(passed.route.kind, sent, passed.status, format, answer, read)
-        if passed.route.kind != "count" and read is not None:
-            self._record(passed, self._remember(read[0], passed, answer), answer)
+        if passed.route.kind != "count":
+            # A Chat body without a call is of no format by its content; it is kept all the same.
+            agent = self._remember(read[0], passed, answer) if read is not None else ""
+            self._record(passed, agent, answer)
             self._prove_again(passed)
 
     def _remember(self, request: wire.Request, passed: Passed, answer: Answer) -> str:
