@@ -5,7 +5,7 @@
 Each ratio is measured side by side: the two sides take turns, and the medians of their CPU time are compared,
 because the speed of a machine changes from second to second and other programs take their share of it. The
 other side is what a program without Cutline might do with the same bytes: read them with orjson, or read them
-and write them again.
+and write them again. One recorded history is told in each format (`wires`).
 """
 
 import argparse
@@ -22,16 +22,16 @@ import tracemalloc
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import orjson
+import wires
 import workload
 
 from cutline import cut, verify
+from cutline.memo import Memo
 
-try:
-    from cutline.memo import Memo
-except ImportError:  # the memo is an addition to the pure core
-    Memo = None  # type: ignore[assignment, misc]
+SIZES = {"1 MB": 1_000_000, "5 MB": 5_000_000}
 
 
 @dataclass
@@ -77,17 +77,51 @@ def reread(body: bytes) -> bytes:
     return orjson.dumps(orjson.loads(body))
 
 
-def against_orjson(what: str, body: bytes, target: float | None) -> Row:
-    assert cut(body).changed
-    ours, theirs = side_by_side(lambda: cut(body), lambda: reread(body))
+def against_orjson(what: str, body: bytes, target: float | None = None, **options: Any) -> Row:
+    assert cut(body, **options).changed
+    ours, theirs = side_by_side(lambda: cut(body, **options), lambda: reread(body), 2)
     detail = f"{ours * 1e3:.1f} ms against {theirs * 1e3:.1f} ms, {len(body) / 1e6:.2f} MB"
     return Row(f"first cut, {what}, against orjson loads + dumps", ours / theirs, "x", target, detail=detail)
 
 
+def other_formats() -> dict[str, tuple[bytes, bytes]]:
+    """By format and size, a body and the next request of the same history."""
+    wires.WIRES["converse"] = wires.Wire("Bedrock Converse", "", _converse_top, "messages", "}", _converse)
+    found = {}
+    for format in ("openai_chat", "openai_responses", "gemini", "converse"):
+        for name, size in SIZES.items():
+            first, second = wires.session(size, format, 2)
+            found[f"{wires.WIRES[format].title}, {name}"] = first, second
+    return found
+
+
+def _converse(messages: list[wires.Item]) -> list[wires.Item]:
+    items = []
+    for message in messages:
+        blocks: list[wires.Item] = []
+        for block in wires._blocks(message):
+            if block["type"] == "text" and block["text"].strip():
+                blocks.append({"text": block["text"]})
+            elif block["type"] == "tool_use":
+                made = {"toolUseId": block["id"], "name": block["name"], "input": block["input"]}
+                blocks.append({"toolUse": made})
+            elif block["type"] == "tool_result":
+                content = [{"text": wires._words(block.get("content")) or "-"}]
+                blocks.append({"toolResult": {"toolUseId": block["tool_use_id"], "content": content}})
+        if blocks:
+            items.append({"role": message["role"], "content": blocks})
+    return items
+
+
+def _converse_top() -> wires.Item:
+    tools = [
+        {"toolSpec": {"name": one["name"], "inputSchema": {"json": one["input_schema"]}}} for one in workload.tools()
+    ]
+    return {"modelId": "amazon.nova-pro-v1:0", "system": [{"text": wires.SYSTEM}], "toolConfig": {"tools": tools}}
+
+
 def grown(what: str, before: bytes, after: bytes) -> list[Row]:
     """The next request of a history whose cut is remembered."""
-    if Memo is None:
-        return []
     memo = Memo()
     memo.cut(before)
     known = memo._entries, memo._read
@@ -170,18 +204,25 @@ def measure() -> tuple[list[Row], str]:
     five = workload.chained(found, 5_000_000)
     bodies = {"1 MB": workload.body(one), "5 MB": workload.body(five)}
     later = {"1 MB": workload.one_turn_later(bodies["1 MB"]), "5 MB": workload.one_turn_later(bodies["5 MB"])}
+    others = other_formats()
     larger = {times: workload.body(one * times) for times in (1, 2, 4, 8)}
     few, many = (workload.body(workload.tiny(count)) for count in (10_000, 40_000))
     del found, one, five
     gc.collect()
     gc.freeze()  # what was needed to make the bodies is nobody's to collect
-    rows = [against_orjson(what, body, 1.5) for what, body in bodies.items()]
+    rows = []
+    for what, body in [*bodies.items(), *((what, first) for what, (first, _) in others.items())]:
+        rows.append(against_orjson(what, body, 1.5))
+        rows.append(against_orjson(f"{what}, without the trace", body, trace="none"))
     for what, body in bodies.items():
         rows += grown(what, body, later[what])
+    for what, (first, second) in others.items():
+        rows += grown(what, first, second)
     rows += [without_the_name(what, body) for what, body in bodies.items()]
     rows += linear(larger, few, many)
     rows += [memory(what, body) for what, body in bodies.items()]
     rows += [proof(what, body) for what, body in bodies.items()]
+    rows += [proof(what, first) for what, (first, _) in others.items()]
     rows.append(process("cutline --help", ["-c", "from cutline.cli import main; main(['--help'])"], 150))
     rows.append(process("import cutline", ["-c", "import cutline"], 60))
     return rows, source

@@ -1,330 +1,348 @@
-"""What the proxy adds to the time to the first byte, beside going direct and beside mitmproxy.
+"""What Cutline's proxy adds to the time to the first byte, and how many requests it sustains, beside others.
 
-    uv run python benchmarks/bench_proxy.py [--json]
+    uv run python benchmarks/bench_proxy.py [--part time|rate|formats]... [--rounds N] [--place FOLDER] [--json]
 
-A session grows behind a checkpoint, one call a request, as an agent's does. Each of its requests goes direct,
-through Cutline and through mitmproxy, in turns within one run, over connections that stay open, to an upstream
-that answers at once: an ordinary HTTP server (aiohttp), and a bare socket that does the least. Client, upstream and each proxy are processes of their own. Cutline cuts, proves and
-records; mitmproxy only carries (a reverse proxy without an addon), and is left out where `uvx` can't run it.
+In one run, the ways in turns, kept-alive connections, client, upstream and each proxy in processes of their own. Cutline
+cuts, proves and records; mitmproxy only carries (a reverse proxy without an addon); LiteLLM's proxy is asked by its own
+/v1/messages and by its pass-through; headroom compresses, and once only carries. The others are installed by uv into
+FOLDER (a temporary one where none is named), never into the project's environment.
+
+time: a session grows behind a checkpoint, one call a request, as an agent's does, with a pause between requests; to
+an ordinary HTTP server and to a bare socket that does the least. rate: 16 connections, each a session of its own, ask
+without a pause for some seconds. formats: as time, Cutline against going direct on each provider's wire.
 """
 
 import argparse
 import contextlib
 import json
-import os
-import shutil
+import platform
 import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import proxies
+import wires
 import workload
+from proxies import Running
 
 SIZES = {"200 KB": 200_000, "2 MB": 2_000_000}
-TURNS = 60
-FIRST = 5
 PAUSE_S = 0.05
 """Between requests: an agent's tools run, and what a proxy does behind an answer has an end."""
 PAUSE_BEHIND_FIRST_S = 2.0
 """A new session is also recorded and looked at whole."""
-TARGET = 3.0
-ANSWER = (
-    b'event: message_start\ndata: {"type":"message_start","message":{"model":"m","usage":{"input_tokens":9}}}\n\n'
-    b'event: content_block_start\ndata: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}\n\n'
-    b'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"ok"}}\n\n'
-    b'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1}}\n\n'
-    b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
-)
-
-
-# ------------------------------------------------------------------------------------------- the other processes
-
-
-def serve_upstream() -> None:
-    """Print a port, and answer every request on it as soon as its last byte is there, as an ordinary HTTP server."""
-    import asyncio
-
-    from aiohttp import web
-
-    async def handle(request: web.Request) -> web.StreamResponse:
-        await request.read()
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-        await response.prepare(request)
-        await response.write(ANSWER)
-        await response.write_eof()
-        return response
-
-    async def serve() -> None:
-        app = web.Application(client_max_size=1 << 30)
-        app.router.add_route("*", "/{rest:.*}", handle)
-        runner = web.AppRunner(app, access_log=None)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        print(runner.addresses[0][1], flush=True)
-        await asyncio.Event().wait()
-
-    asyncio.run(serve())
-
-
-def serve_bare_upstream() -> None:
-    """The same on a bare socket, which does the least that can be done: the floor, not what a provider is."""
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-    told = head + b"%x\r\n%b\r\n0\r\n\r\n" % (len(ANSWER), ANSWER)
-    listener = socket.create_server(("127.0.0.1", 0))
-    print(listener.getsockname()[1], flush=True)
-
-    def answer(connection: socket.socket) -> None:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        room = memoryview(bytearray(8_000_000))
-        with contextlib.suppress(OSError), connection:
-            while True:
-                got, end = 0, -1
-                while end < 0:
-                    more = connection.recv_into(room[got:])
-                    if not more:
-                        return
-                    got += more
-                    end = bytes(room[:65_536]).find(b"\r\n\r\n")
-                lines = bytes(room[:end]).lower().split(b"\r\n")
-                length = next(int(line[15:]) for line in lines if line.startswith(b"content-length:"))
-                while got < end + 4 + length:
-                    got += connection.recv_into(room[got:])
-                connection.sendall(told)
-
-    while True:
-        threading.Thread(target=answer, args=(listener.accept()[0],), daemon=True).start()
-
-
-UPSTREAMS = {"HTTP server": serve_upstream, "bare socket": serve_bare_upstream}
-
-
-def serve_cutline(upstream: str, record: str) -> None:
-    """Print a base URL, and run Cutline's proxy there until standard input ends."""
-    from cutline.proxy.app import Gateway
-    from cutline.proxy.observer import Observer, Place
-    from cutline.record import Writer
-
-    folder = Path(record).parent
-    writer = Writer(record)
-    observer = Observer(Place("claude", "bench", folder), writer)
-    gateway = Gateway(upstream, "token", passed=observer.passed)
-    print(gateway.start(), flush=True)
-    sys.stdin.read()
-    gateway.stop()
-    observer.close()
-    writer.close()
-
-
-@contextlib.contextmanager
-def process(*arguments: str) -> Iterator[str]:
-    """One of this file's servers; what it prints first."""
-    command = [sys.executable, str(Path(__file__).resolve()), *arguments]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
-        assert running.stdout is not None and running.stdin is not None
-        try:
-            told = running.stdout.readline().strip()
-            if not told:
-                raise SystemExit(f"{' '.join(arguments)} did not start")
-            yield told
-        finally:
-            running.stdin.close()
-            if arguments[0] != "--cutline":
-                running.terminate()
-
-
-@contextlib.contextmanager
-def mitmproxy(upstream: str) -> Iterator[str | None]:
-    """A mitmproxy before the upstream; None where it can't be run."""
-    uvx = shutil.which("uvx")
-    if uvx is None:
-        yield None
-        return
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with tempfile.TemporaryDirectory() as home:
-        command = [uvx, "--from", "mitmproxy", "mitmdump", "-q", "--mode", f"reverse:{upstream}"]
-        command += ["--listen-host", "127.0.0.1", "--listen-port", str(port), "--set", f"confdir={home}"]
-        silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        running = subprocess.Popen(command, start_new_session=True, **silent)
-        try:
-            yield f"http://127.0.0.1:{port}" if _answers(port, running) else None
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(running.pid, 15)
-            running.wait()
-
-
-def _answers(port: int, running: "subprocess.Popen[bytes]", seconds: float = 180) -> bool:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end and running.poll() is None:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-            return True
-        time.sleep(0.2)
-    return False
+FIRST = 5
+CONNECTIONS = 16
+RATE_S = 5.0
+WARM_S = 2.0
 
 
 # --------------------------------------------------------------------------------------------------- the client
 
 
+class Failed(Exception):
+    """A proxy did not carry a request."""
+
+
 class Way:
     """A connection that stays open, and a clock."""
 
-    def __init__(self, url: str) -> None:
-        rest = url.removeprefix("http://")
-        host, _, path = rest.partition("/")
+    def __init__(self, to: Running, path: str, session: str) -> None:
+        rest = to.url.removeprefix("http://")
+        host, _, token = rest.partition("/")
         name, _, port = host.partition(":")
-        self._head = f"POST {'/' + path if path else ''}/v1/messages?beta=true HTTP/1.1\r\nHost: {host}\r\n"
-        self._head += "Content-Type: application/json\r\nX-Claude-Code-Session-Id: %s\r\nContent-Length: %d\r\n\r\n"
-        self._connection = socket.create_connection((name, int(port)))
+        self._head = f"POST {'/' + token if token else ''}{to.prefix}{path} HTTP/1.1\r\nHost: {host}\r\n"
+        self._head += "Content-Type: application/json\r\nAnthropic-Version: 2023-06-01\r\nX-Api-Key: none\r\n"
+        self._head += f"X-Claude-Code-Session-Id: {session}\r\nContent-Length: %d\r\n\r\n"
+        self._connection = socket.create_connection((name, int(port)), timeout=120)
         self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    def ask(self, body: bytes, session: str) -> float:
-        """Send a request; seconds from its first byte to the answer's."""
-        whole = (self._head % (session, len(body))).encode() + body
+    def ask(self, body: bytes) -> float:
+        """Send a request and read the answer whole; seconds from the request's first byte to that of the answer's body.
+
+        Raises:
+            Failed: another status than 200, or the connection ended.
+        """
+        head = (self._head % len(body)).encode()
         start = time.perf_counter()
-        self._connection.sendall(whole)
-        told = self._connection.recv(65_536)
+        self._connection.sendall(head + body)
+        told, end = b"", -1
+        while end < 0 or len(told) <= end + 4:
+            told += self._more()
+            end = told.find(b"\r\n\r\n")
         taken = time.perf_counter() - start
         if not told.startswith(b"HTTP/1.1 200"):
-            raise SystemExit(f"the proxy did not carry the request: {told[:300]!r}")
-        while ANSWER[-40:] not in told or not told.endswith((b"0\r\n\r\n", ANSWER[-40:])):
-            told += self._connection.recv(65_536)
+            raise Failed(told[:300].decode("latin-1"))
+        low = told[:end].lower()
+        if b"\r\ncontent-length:" in low:
+            length = int(low.partition(b"\r\ncontent-length:")[2].partition(b"\r\n")[0])
+            while len(told) < end + 4 + length:
+                told += self._more()
+        else:
+            while not told.endswith(b"\r\n0\r\n\r\n"):
+                told += self._more()
         return taken
 
+    def _more(self) -> bytes:
+        got = self._connection.recv(65_536)
+        if not got:
+            raise Failed("the connection ended")
+        return got
 
-def session(size: int) -> list[bytes]:
-    """The bodies of a session of about that size that grows behind a checkpoint, a call a request."""
-    found, _ = workload.histories()
-    room = max(20_000, size - workload.TOOL_SCHEMAS - 25_000)
-    messages: list[workload.Message] = []
-    weight = 0
-    for message in workload.chained(found, room):
-        weight += len(json.dumps(message, ensure_ascii=False))
-        messages.append(message)
-        if weight >= room and message["role"] == "user":
-            break
-    body = workload.body(messages)
-    bodies = []
-    for number in range(TURNS):
-        call = {
-            "type": "tool_use",
-            "id": f"toolu_new{number}",
-            "name": "Bash",
-            "input": {"command": f"pytest -q {number}"},
-        }
-        result = {"type": "tool_result", "tool_use_id": call["id"], "content": "3 passed in 0.12s\n" * 60}
-        said = {"type": "text", "text": f"Running the tests once more, the {number}th time."}
-        turn = [{"role": "assistant", "content": [said, call]}, {"role": "user", "content": [result]}]
-        end = body.rindex(b'],"stream":true}')
-        body = body[:end] + b"," + json.dumps(turn, separators=(",", ":")).encode()[1:-1] + body[end:]
-        bodies.append(body)
-    return bodies
+    def close(self) -> None:
+        """End the connection."""
+        self._connection.close()
+
+
+# ------------------------------------------------------------------------------------------- time to the first byte
 
 
 @dataclass
-class Row:
-    """One way at one size; times in milliseconds, ratios to going direct."""
+class Time:
+    """One way at one size; milliseconds. `added` is to going direct, by the medians; `sent` is what came upstream."""
 
     upstream: str
+    format: str
     size: str
     way: str
     median: float
-    p90: float
-    ratio: float
-    detail: str = ""
+    low: float
+    high: float
+    added: float
+    asked: int
+    sent: int
+    processor: float
 
 
-def measure(kind: str, ways: dict[str, str]) -> list[Row]:
-    """Every size by every way, in turns."""
-    from cutline import cut
-
-    rows = []
-    for size, weight in SIZES.items():
-        bodies = session(weight)
-        after = cut(bodies[-1])
-        assert after.changed
-        open_ways = {name: Way(url) for name, url in ways.items()}
-        times: dict[str, list[float]] = {name: [] for name in open_ways}
-        for way in open_ways.values():
+def times(
+    kind: str, upstream: str, ways: Mapping[str, Running], format: str, size: str, rounds: int, left: list[str]
+) -> list[Time]:
+    """A growing session by every way, in turns; and for Cutline, how long a seam's first cut takes."""
+    bodies = wires.session(SIZES[size], format)
+    path = wires.WIRES[format].path
+    open_: dict[str, Way] = {}
+    taken: dict[str, list[float]] = {}
+    sent: dict[str, int] = {}
+    for name, to in ways.items():
+        way = Way(to, path, f"{format} {size}")
+        try:
             for body in bodies[:3]:
-                way.ask(body, size)
+                way.ask(body)
                 time.sleep(PAUSE_BEHIND_FIRST_S if body is bodies[0] else PAUSE_S)
-        order = list(open_ways)
+        except (Failed, OSError) as error:
+            left.append(f"{name}, {size}: {' '.join(str(error).split())[:300]}")
+            continue
+        open_[name], taken[name], sent[name] = way, [], 0
+    used = {name: proxies.processor_s(ways[name].pid) for name in open_}
+    order = list(open_)
+    for _ in range(rounds):
         for body in bodies[3:]:
             order.append(order.pop(0))
             for name in order:
-                times[name].append(open_ways[name].ask(body, size) * 1e3)
+                taken[name].append(open_[name].ask(body) * 1e3)
                 time.sleep(PAUSE_S)
-        direct = statistics.median(times["direct"])
-        for name, taken in times.items():
-            detail = (
-                f"{len(bodies[-1]) / 1e3:.0f} KB, cut to {len(after.body) / 1e3:.0f} KB" if name == "cutline" else ""
-            )
-            middle = statistics.median(taken)
-            rows.append(Row(kind, size, name, middle, statistics.quantiles(taken, n=10)[-1], middle / direct, detail))
-        first = []
-        for number in range(FIRST):
-            body = bodies[-1].replace(b"You are a coding agent.", b"You are coding agent %d." % number, 1)
-            first.append(open_ways["cutline"].ask(body, f"{size} {number}") * 1e3)
-            time.sleep(PAUSE_BEHIND_FIRST_S)
-        middle = statistics.median(first)
-        rows.append(
-            Row(
-                kind,
-                size,
-                "cutline, first cut",
-                middle,
-                max(first),
-                middle / direct,
-                "cut and proven anew; p90: the worst",
-            )
-        )
+    for name in open_:
+        used[name] = (proxies.processor_s(ways[name].pid) - used[name]) / len(taken[name]) * 1e3
+        open_[name].ask(bodies[-1])
+        sent[name] = proxies.received(upstream)
+    direct = statistics.median(taken["direct"])
+    rows = []
+    for name, found in taken.items():
+        rows.append(_time(kind, format, size, name, found, direct, len(bodies[-1]), sent[name], used[name]))
+    first = []
+    for number in range(FIRST):
+        body = bodies[-1].replace(b"You are a coding agent.", b"You are coding agent %d." % number, 1)
+        first.append(open_["cutline"].ask(body) * 1e3)
+        time.sleep(PAUSE_BEHIND_FIRST_S)
+    rows.append(_time(kind, format, size, "cutline, first cut", first, direct, len(bodies[-1]), sent["cutline"], 0))
+    for way in open_.values():
+        way.close()
     return rows
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="What the proxy adds to the time to the first byte.")
-    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
-    parser.add_argument("--upstream", choices=UPSTREAMS, help=argparse.SUPPRESS)
-    parser.add_argument("--cutline", nargs=2, help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.upstream:
-        return UPSTREAMS[asked.upstream]()
-    if asked.cutline:
-        return serve_cutline(*asked.cutline)
-    rows = []
-    for kind in UPSTREAMS:
-        with contextlib.ExitStack() as open_:
-            folder = open_.enter_context(tempfile.TemporaryDirectory())
-            upstream = "http://127.0.0.1:" + open_.enter_context(process("--upstream", kind))
-            ways = {"direct": upstream}
-            ways["cutline"] = open_.enter_context(process("--cutline", upstream, f"{folder}/record/record.db"))
-            other = open_.enter_context(mitmproxy(upstream))
-            if other is None:
-                print("mitmproxy is left out: uvx --from mitmproxy mitmdump does not run here\n", file=sys.stderr)
-            else:
-                ways["mitmproxy"] = other
-            rows += measure(kind, ways)
-    if asked.json:
-        print(json.dumps({"bodies": workload.histories()[1], "rows": [asdict(row) for row in rows]}, indent=1))
-        return
-    print(f"Bodies: {workload.histories()[1]}. Python {sys.version.split()[0]}. Time to the first byte.\n")
-    print(f"{'upstream':<12} {'size':<7} {'way':<19} {'median':>9} {'p90':>9}  ratio")
+def _time(
+    kind: str, format: str, size: str, way: str, found: list[float], direct: float, asked: int, sent: int, used: float
+) -> Time:
+    low, middle, high = statistics.quantiles(found, n=4)
+    return Time(kind, format, size, way, middle, low, high, middle - direct, asked, sent, used)
+
+
+def told_times(rows: list[Time]) -> Iterator[str]:
+    """Lines for people."""
+    yield f"{'upstream':<12}{'format':<17}{'size':<8}{'way':<23}{'median':>9}{'quartiles':>18}{'added':>10}  added, cutline's = 1"
     for row in rows:
-        verdict = ""
-        if row.way == "cutline":
-            verdict = f"(≤ {TARGET:g}: {'reached' if row.ratio <= TARGET else 'missed'})  "
-        print(
-            f"{row.upstream:<12} {row.size:<7} {row.way:<19} {row.median:6.2f} ms {row.p90:6.2f} ms {row.ratio:6.2f}  {verdict}{row.detail}"
+        own = next(
+            one.added
+            for one in rows
+            if (one.upstream, one.format, one.size, one.way) == (row.upstream, row.format, row.size, "cutline")
+        )
+        beside = f"{row.added / own:6.1f} ×" if row.way != "direct" and own > 0 else " " * 8
+        spread = f"{row.low:.2f} to {row.high:.2f}"
+        cpu = f", {row.processor:.1f} ms of processor" if row.processor else ""
+        yield (
+            f"{row.upstream:<12}{row.format:<17}{row.size:<8}{row.way:<23}{row.median:6.2f} ms{spread:>18}"
+            f"{row.added:+7.2f} ms {beside}  {row.asked / 1e3:.0f} KB, {row.sent / 1e3:.0f} KB upstream{cpu}"
         )
 
 
+# ---------------------------------------------------------------------------------------------- requests per second
+
+
+@dataclass
+class Rate:
+    """One way under load: requests per second of each round, and milliseconds of processor time for a request."""
+
+    load: str
+    way: str
+    median: float
+    low: float
+    high: float
+    processor: float
+
+
+def rates(ways: Mapping[str, Running], load: str, rounds: int, left: list[str]) -> list[Rate]:
+    """Every way in turns, some seconds each, by 16 connections that ask without a pause."""
+    bodies = wires.small() if load == "2 KB" else wires.session(SIZES[load])
+    found: dict[str, list[float]] = {name: [] for name in ways}
+    used: dict[str, list[float]] = {name: [] for name in ways}
+    for number in range(rounds):
+        for name in [*ways][number % len(ways) :] + [*ways][: number % len(ways)]:
+            if name not in found:
+                continue
+            try:
+                count, seconds, processor = _loaded(ways[name], bodies, f"{load} {number}")
+            except (Failed, OSError) as error:
+                left.append(f"{name}, {load}, {CONNECTIONS} at once: {' '.join(str(error).split())[:300]}")
+                del found[name]
+                continue
+            found[name].append(count / seconds)
+            used[name].append(processor / max(1, count) * 1e3)
+    return [
+        Rate(load, name, statistics.median(one), min(one), max(one), statistics.median(used[name]))
+        for name, one in found.items()
+    ]
+
+
+def _loaded(to: Running, bodies: list[bytes], session: str) -> tuple[int, float, float]:
+    """Requests that were answered within some seconds behind a beginning, those seconds, and the processor's."""
+    counts = [0] * CONNECTIONS
+    faults: list[Exception] = []
+    end = threading.Event()
+
+    def ask(number: int) -> None:
+        mark = b"You are coding agent %d of %b." % (number, session.encode())
+        at = 0
+        try:
+            way = Way(to, wires.WIRES["anthropic"].path, f"{session} {number}")
+            while not end.is_set():
+                way.ask(bodies[at % len(bodies)].replace(b"You are a coding agent.", mark, 1))
+                at += 1
+                counts[number] += 1
+            way.close()
+        except (Failed, OSError) as error:
+            faults.append(error)
+            end.set()
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(CONNECTIONS)]
+    for thread in threads:
+        thread.start()
+    end.wait(WARM_S)
+    before, used, start = sum(counts), proxies.processor_s(to.pid), time.perf_counter()
+    end.wait(RATE_S)
+    done, taken = sum(counts) - before, time.perf_counter() - start
+    used = proxies.processor_s(to.pid) - used
+    end.set()
+    for thread in threads:
+        thread.join()
+    if faults:
+        raise faults[0]
+    return done, taken, used
+
+
+def told_rates(rows: list[Rate]) -> Iterator[str]:
+    """Lines for people."""
+    yield f"{'load':<8}{'way':<23}{'a second':>10}{'of rounds':>20}{'processor':>16}  cutline's, this one's = 1"
+    for row in rows:
+        own = next(one.median for one in rows if (one.load, one.way) == (row.load, "cutline"))
+        beside = f"{own / row.median:6.1f} ×" if row.way not in ("direct", "cutline") and row.median else ""
+        spread = f"{row.low:,.1f} to {row.high:,.1f}"
+        cpu = f"{row.processor:.2f} ms each" if row.way != "direct" else ""
+        yield f"{row.load:<8}{row.way:<23}{row.median:>10,.1f}{spread:>20}{cpu:>16}  {beside}"
+
+
+# ---------------------------------------------------------------------------------------------------------- the run
+
+
+@contextlib.contextmanager
+def running(
+    kind: str, others: list[tuple[proxies.Other, str]], place: Path, left: list[str]
+) -> Iterator[tuple[str, dict[str, Running]]]:
+    """An upstream, and every way to it."""
+    with contextlib.ExitStack() as open_:
+        folder = open_.enter_context(tempfile.TemporaryDirectory())
+        upstream = open_.enter_context(proxies.own("--upstream", kind))
+        ways = {"direct": upstream}
+        ways["cutline"] = open_.enter_context(proxies.own("--cutline", upstream.url, f"{folder}/record/record.db"))
+        for other, _ in others:
+            found = open_.enter_context(proxies.started(other, place, upstream.url))
+            if found is None:
+                left.append(f"{other.name} did not start: {place}/home")
+            else:
+                ways[other.name] = found
+        yield upstream.url, ways
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="What the proxy adds to a request, and how many it sustains.")
+    parser.add_argument("--part", action="append", choices=("time", "rate", "formats"), help="only this; repeatable")
+    parser.add_argument("--rounds", type=int, default=1, help="how often each is repeated (rate: three times as often)")
+    parser.add_argument("--place", type=Path, help="where the other proxies are installed, and stay")
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
+    parser.add_argument("--upstream", choices=proxies.UPSTREAMS, help=argparse.SUPPRESS)
+    parser.add_argument("--cutline", nargs=2, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.upstream:
+        return proxies.UPSTREAMS[asked.upstream]()
+    if asked.cutline:
+        return proxies.serve_cutline(*asked.cutline)
+    parts = asked.part or ["time", "rate", "formats"]
+    time_rows: list[Time] = []
+    rate_rows: list[Rate] = []
+    with contextlib.ExitStack() as open_:
+        place = asked.place or Path(open_.enter_context(tempfile.TemporaryDirectory()))
+        others, left = proxies.install(place.resolve()) if {"time", "rate"} & {*parts} else ([], [])
+        if "time" in parts:
+            for kind in proxies.UPSTREAMS:
+                with running(kind, others, place.resolve(), left) as (upstream, ways):
+                    for size in SIZES:
+                        time_rows += times(kind, upstream, ways, "anthropic", size, asked.rounds, left)
+        if "formats" in parts:
+            with running("HTTP server", [], place, left) as (upstream, ways):
+                for format in wires.WIRES:
+                    for size in SIZES:
+                        time_rows += times("HTTP server", upstream, ways, format, size, asked.rounds, left)
+        if "rate" in parts:
+            with running("bare socket", others, place.resolve(), left) as (upstream, ways):
+                for load in ("2 KB", "200 KB"):
+                    rate_rows += rates(ways, load, 3 * asked.rounds, left)
+    versions = {other.folder: version for other, version in others}
+    bodies = workload.histories()[1]
+    if asked.json:
+        told = {"bodies": bodies, "python": platform.python_version(), "versions": versions, "left out": left}
+        told |= {"times": [asdict(row) for row in time_rows], "rates": [asdict(row) for row in rate_rows]}
+        print(json.dumps(told, indent=1))
+        return
+    beside = "".join(f", {name} {version}" for name, version in versions.items())
+    print(f"Bodies: {bodies}. Python {platform.python_version()}{beside}.")
+    for lines in (told_times(time_rows) if time_rows else (), told_rates(rate_rows) if rate_rows else ()):
+        print("", *lines, sep="\n")
+    print("", *dict.fromkeys(left), sep="\n", file=sys.stderr)
+
+
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parent))
     main()

@@ -110,8 +110,7 @@ class Cut:
             return tuple(found)
         from .wire.neutral import UNKNOWN
 
-        at, shown = self.native.at, self.native.shown()
-        return tuple((type_.removeprefix(UNKNOWN), shown[at(place)]) for type_, place in found)
+        return tuple((type_.removeprefix(UNKNOWN), self.native.shown_at(place)) for type_, place in found)
 
 
 def cut(
@@ -176,11 +175,11 @@ def _cut(body: bytes, options: Options, *, strict: bool = False) -> Cut:
     try:
         request = wire.read(body)
     except Unreadable as error:
-        return _cut_native(body, options, error, strict=strict)
+        return cut_native(body, options, error, strict=strict)
     return cut_read(body, request, options)
 
 
-def _cut_native(body: bytes, options: Options, doubt: Unreadable, *, strict: bool) -> Cut:
+def cut_native(body: bytes, options: Options, doubt: Unreadable, *, strict: bool) -> Cut:
     """The cut of a body that is not Anthropic's; `doubt` is why it is not."""
     from . import native  # most programs never meet another format: nothing of it is loaded before
     from .wire import formats
@@ -197,13 +196,15 @@ def _cut_native(body: bytes, options: Options, doubt: Unreadable, *, strict: boo
         return Cut(body, False, str(error))
     except RecursionError:
         return Cut(body, False, "the body was left as it is: nested too deeply to be read safely")
-    shown = found.shown()
     return Cut(
         done.body,
         done.body != body,
         "",
         done.plan.seam,
-        tuple(Notice(start, end, shown[at], "fill" if fills else "notice") for start, end, at, fills in done.added),
+        tuple(
+            Notice(start, end, found.shown_at(Place(*key)), "fill" if fills else "notice")
+            for start, end, key, fills in done.added
+        ),
         done.joined,
         (),
         done.plan,

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Literal, TypedDict
 
 from .blocks import address
-from .cut import Cut, cut, names_checkpoint
+from .cut import Cut, names_checkpoint
 from .errors import CutError
 from .memo import Memo
 from .verify import verify
@@ -69,8 +69,6 @@ class Cutter:
         """
         options = _options(verdict, self.profile, self.keep_tools)
         done = self._memo.cut(body, **options)
-        if done.reason.startswith("the body was left as it is"):  # perhaps of a format that the memo does not read
-            done = cut(body, **options)
         if not done.changed:
             return done, "", ""
         seam = self._proven_seam(done.plan)

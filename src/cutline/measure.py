@@ -238,7 +238,7 @@ def request_of(body: bytes) -> tuple[Request, Native | None]:
         native = formats.read(body)
         if native is None:
             raise
-        return wire.read(native.neutral), native
+        return native.request, native
 
 
 def shape(

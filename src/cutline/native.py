@@ -26,14 +26,14 @@ class Written:
     Attributes:
         body: the bytes.
         plan: the decisions, on the neutral body.
-        added: (start, end, place in the body that came, filled) of what was added to results.
+        added: (start, end, place of the result in the neutral body, filled) of what was added to results.
         joined: how many texts were joined onto another one.
         ends: role of the last message.
     """
 
     body: bytes
     plan: Plan
-    added: list[tuple[int, int, Place, bool]]
+    added: list[tuple[int, int, Key, bool]]
     joined: int
     ends: str
 
@@ -51,8 +51,7 @@ def cut(native: Native, options: Options, *, strict: bool = False) -> Written:
     """
     if native.held:
         raise Refused(native.held)
-    request = wire.read(native.neutral)
-    plan = make(request, options)
+    plan = make(native.request, options)
     plan.lead = False  # where neighbours of one role are merged, the format's own writer does it
     if not format_of(native.format).MERGES:
         plan.items = [[place.item for place in places] for places in native.places]
@@ -82,7 +81,7 @@ class _Writing:
         native, body = self.native, self.native.body
         items = self.items(outs)
         parts, size = [body[: native.items[0][0]]], native.items[0][0]
-        marked: list[tuple[int, int, Place, bool]] = []
+        marked: list[tuple[int, int, Key, bool]] = []
         for number, group in enumerate(self.groups(items)):
             if number:
                 lead = group[0].number
@@ -98,7 +97,7 @@ class _Writing:
                 # In a merged item a literal's inside stands as it stood alone: what was added is looked for there.
                 for start, end, place, fills in found:
                     at = start if len(group) == 1 else whole.index(literal[start:end])
-                    marked.append((size + at, size + at + end - start, place, fills))
+                    marked.append((size + at, size + at + end - start, self.keys[place], fills))
             parts.append(whole)
             size += len(whole)
         parts.append(body[native.items[-1][1] :])
@@ -115,20 +114,48 @@ class _Writing:
 
     def items(self, outs: Sequence[Out]) -> list[Item]:
         """What stays of each item, in order."""
-        pieces: list[tuple[int, Piece]] = []
+        found: list[Item] = []
+        pieces: list[Piece] = []
+
+        def flush() -> None:
+            if pieces:
+                found.append(Item(pieces[0].places[0].item, tuple(pieces), self.early(pieces[0])))
+                pieces.clear()
+
         for out in outs:
-            messages = range(out.lead, out.last + 1) if out.whole else ()
-            keys = [[(n, b)] for n in messages for b in range(len(self.native.places[n]))] if out.whole else out.pieces
-            for piece in keys:
-                places = tuple(self.place(key) for key in piece)
-                pieces.append((places[0].item, Piece(places, piece[0] in self.plan.speak)))
-        found: list[tuple[int, list[Piece]]] = []
-        for number, one in pieces:
-            if found and found[-1][0] == number:
-                found[-1][1].append(one)
-            else:
-                found.append((number, [one]))
-        return [Item(number, tuple(held), self.early(held[0])) for number, held in found]
+            run = self.run_in(out)
+            for keys in self.whole(out, run) if out.whole else out.pieces:
+                if not keys:
+                    flush()
+                    found.append(Item(run[0], (), last=run[1]))
+                    continue
+                places = tuple(self.place(key) for key in keys)
+                if pieces and pieces[0].places[0].item != places[0].item:
+                    flush()
+                pieces.append(Piece(places, keys[0] in self.plan.speak))
+        flush()
+        return found
+
+    def run_in(self, out: Out) -> tuple[int, int]:
+        """The items of a run of messages but those of its first and its last, which may meet a neighbour; else nothing.
+
+        For a strict server each item is looked at.
+        """
+        places = self.native.places
+        if self.strict or out.last - out.lead < 2:
+            return 0, -1
+        first, last = places[out.lead + 1][0].item, places[out.last - 1][-1].item
+        alone = places[out.lead][-1].item < first and last < places[out.last][0].item
+        return (first, last) if alone else (0, -1)
+
+    def whole(self, out: Out, run: tuple[int, int]) -> list[list[Key]]:
+        """The blocks of messages that stay as they are, each alone; nothing in the place of a run of items."""
+        numbers = (out.lead, None, out.last) if run[0] <= run[1] else range(out.lead, out.last + 1)
+        found: list[list[Key]] = []
+        for number in numbers:
+            blocks = () if number is None else range(len(self.native.places[number]))
+            found += [[]] if number is None else [[(number, block)] for block in blocks]
+        return found
 
     def early(self, piece: Piece) -> bool:
         return self.plan.floor < self.keys[piece.places[0]] < (self.plan.seam.message, 0)
@@ -148,18 +175,20 @@ class _Writing:
     def meet(self, last: Item, item: Item) -> bool:
         """Whether two neighbours become one item: the format refuses two of their role, and the cut made them so."""
         roles = self.native.roles
-        if roles[item.number] not in self.format.MERGES or roles[last.number] != roles[item.number]:
+        if roles[item.number] not in self.format.MERGES or roles[max(last.number, last.last)] != roles[item.number]:
             return False
-        return not (item.number == last.number + 1 and self.is_whole(last) and self.is_whole(item))
+        return not (item.number == max(last.number, last.last) + 1 and self.is_whole(last) and self.is_whole(item))
 
     def is_whole(self, item: Item) -> bool:
         """Whether an item stays as it came."""
+        if item.last >= 0:
+            return True
         mine = [self.keys[piece.places[0]] for piece in item.pieces if len(piece.places) == 1 and not piece.spoken]
         return mine == self.blocks[item.number] and not any(self.place(key) in self.added for key in mine)
 
     def literal(self, item: Item) -> tuple[bytes, list[tuple[int, int, Place, bool]]]:
         """An item's literal, and where in it what was added stands."""
-        start, end = self.native.items[item.number]
+        start, end = self.native.items[item.number][0], self.native.items[max(item.number, item.last)][1]
         if self.is_whole(item) and not (item.early and self.format.STRIPS):
             return self.native.body[start:end], []
         edits = self.format.edits(self.native, item, self.inside, self.added)

@@ -20,6 +20,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from cutline import encodings
+
 from . import npm
 
 PACKAGE = "@openai/codex"
@@ -27,6 +29,7 @@ VERSION = os.environ.get("CUTLINE_CODEX") or "0.171.0"
 """The version that docs/codex-sessions.md speaks of; CUTLINE_CODEX names another one."""
 
 MODEL = "gpt-5.5"
+MOST = 64 * 1024 * 1024
 
 Item = dict[str, Any]
 Answer = Sequence[Item] | Callable[[dict[str, Any]], Sequence[Item]]
@@ -68,6 +71,7 @@ class Upstream:
 
     Attributes:
         bodies: the body of every request for an answer, in the order of arrival.
+        headers: those requests' headers.
         paths: every path that was asked for.
         refusals: why requests were refused.
     Args:
@@ -77,6 +81,7 @@ class Upstream:
 
     def __init__(self, script: Sequence[Answer] = (), input_tokens: Sequence[int] = (1_000,)) -> None:
         self.bodies: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
         self.paths: list[str] = []
         self.refusals: list[str] = []
         self.input_tokens = input_tokens
@@ -150,7 +155,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.upstream.paths.append(self.path)
-        self._whole(404, {"error": {"message": "not found"}})
+        if self.headers.get("upgrade"):  # the client then asks over HTTP
+            self._whole(426, {"error": {"message": "no web sockets"}})
+        else:
+            self._whole(404, {"error": {"message": "not found"}})
 
     def do_POST(self) -> None:
         self.server.upstream.paths.append(self.path)
@@ -158,7 +166,10 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.path.split("?")[0].endswith("/responses"):
             self._whole(404, {"error": {"message": "not found"}})
             return
-        items, fault = self.server.upstream.answer(json.loads(raw))
+        packed = self.headers.get("content-encoding") or ""  # zstd, of a login with ChatGPT
+        body = json.loads(encodings.unpack(raw, packed, MOST) or b"")
+        self.server.upstream.headers.append({name.lower(): value for name, value in self.headers.items()})
+        items, fault = self.server.upstream.answer(body)
         if fault:
             self._whole(400, {"error": {"message": fault, "type": "invalid_request_error"}})
             return
@@ -172,7 +183,7 @@ class _Handler(BaseHTTPRequestHandler):
             "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": tokens + 10,
         }
-        whole = {"id": f"resp_{number}", "usage": usage, "output": items, "status": "completed"}
+        whole = {"id": f"resp_{number}", "model": body["model"], "usage": usage, "output": items, "status": "completed"}
         told = [{"type": "response.created", "response": {"id": f"resp_{number}"}}]
         told += [{"type": "response.output_item.done", "output_index": n, "item": item} for n, item in enumerate(items)]
         told += [{"type": "response.completed", "response": whole}]

@@ -60,15 +60,30 @@ class Upstream:
 
     Requests that offer tools are answered from the script in turn, or by the one callable, every other one with "ok".
 
+    Args:
+        script: the answers.
+        refuses: by a request's path and body, why it is answered with 400; "" where it is not.
+
     Attributes:
         conversation: the bodies of the requests that offer tools, in order.
+        others: the bodies of all other requests that ask for words, in order.
         faults: what the provider would refuse in them.
+        refusals: what `refuses` said.
+        paths: what was asked for, queries included.
     """
 
-    def __init__(self, script: Sequence[list[Part]] | Callable[[dict[str, Any]], list[Part]]) -> None:
+    def __init__(
+        self,
+        script: Sequence[list[Part]] | Callable[[dict[str, Any]], list[Part]],
+        refuses: Callable[[str, dict[str, Any]], str] = lambda path, body: "",
+    ) -> None:
         self.conversation: list[dict[str, Any]] = []
+        self.others: list[dict[str, Any]] = []
         self.faults: list[str] = []
+        self.refusals: list[str] = []
+        self.paths: list[str] = []
         self._script = script
+        self._refuses = refuses
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
@@ -91,6 +106,12 @@ class Upstream:
         if "countTokens" in path:
             return {"totalTokens": len(json.dumps(body)) // 4}
         with self._lock:
+            self.paths.append(path)
+            if said := self._refuses(path, body):
+                self.refusals.append(said)
+                return {"error": {"code": 400, "message": said, "status": "INVALID_ARGUMENT"}}
+            if not body.get("tools"):
+                self.others.append(body)
             parts = self._told(body) if body.get("tools") else [text("ok")]
         weighed = len(json.dumps(body)) // 4
         return {
@@ -124,14 +145,17 @@ class Upstream:
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
-                told = json.dumps(upstream.answer(self.path, body)).encode()
-                if "alt=sse" in self.path:
+                answer = upstream.answer(self.path, body)
+                told = json.dumps(answer).encode()
+                if "error" in answer:
+                    self._send("application/json", told, 400)
+                elif "alt=sse" in self.path:
                     self._send("text/event-stream", b"data: %s\r\n\r\n" % told)
                 else:
                     self._send("application/json", told)
 
-            def _send(self, type_: str, body: bytes) -> None:
-                self.send_response(200)
+            def _send(self, type_: str, body: bytes, status: int = 200) -> None:
+                self.send_response(status)
                 self.send_header("content-type", type_)
                 self.send_header("content-length", str(len(body)))
                 self.end_headers()

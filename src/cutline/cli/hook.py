@@ -12,13 +12,18 @@ import click
 from ..errors import CutlineError
 
 _LATEST = 20  # documents that are looked at
+_WAITS_S = 4
 
 
 @click.command("hook", hidden=True)
-@click.argument("name", type=click.Choice(["compacted", "full"]))
+@click.argument("name", type=click.Choice(["compacted", "full", "ask"]))
 @click.option("--since", default="", help="With “full”: when the copy was resumed, as the session file writes times.")
-def command(name: str, since: str) -> None:
+@click.option("--for", "wanted", default="", help="With “ask”: which of the proxy's hooks.")
+def command(name: str, since: str, wanted: str) -> None:
     """Answer a client's hook, whose payload stands on standard input."""
+    if name == "ask":
+        _ask(wanted)
+        return
     path = os.environ.get("CUTLINE_RECORD", "")
     try:
         payload = json.load(sys.stdin)
@@ -38,6 +43,22 @@ def command(name: str, since: str) -> None:
         )
         told = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}}
         click.echo(json.dumps(told))
+
+
+def _ask(wanted: str) -> None:
+    """Have the run's proxy answer, for a client whose hooks are commands; nothing where no run is there."""
+    from http.client import HTTPConnection
+    from urllib.parse import urlsplit
+
+    try:
+        address = (Path(os.environ["CUTLINE_RUN"]) / "address").read_text(encoding="utf-8")
+        to = urlsplit(f"{address}/cutline/hook/{wanted}")
+        asking = HTTPConnection(str(to.hostname), to.port, timeout=_WAITS_S)
+        asking.request("POST", to.path, sys.stdin.buffer.read(), {"Content-Type": "application/json"})
+        told = asking.getresponse().read()
+    except (KeyError, OSError, ValueError):
+        return
+    click.echo(told)
 
 
 def _asked_since(transcript: str, since: str) -> bool:

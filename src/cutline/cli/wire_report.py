@@ -107,7 +107,7 @@ def _of(account: Account, ended: Ended) -> dict[str, Any]:
         "refusals": list(account.refusals),
         "faults": list(account.faults),
         "record": ended.record,
-        "go_on": f"cutline run claude --resume {account.session}" if account.session else "",
+        "go_on": f"cutline run {ended.again} {account.session}" if account.session else "",
         "cut_copy": f"cutline resume {account.session}" if account.session else "",
     }
 

@@ -38,6 +38,7 @@ class Ended:
         faults: what went wrong besides, a line each.
         record: path of the record; "" where recording was off.
         notes: what passed without being cut, and why, a line each.
+        again: the client and its words before a session's id, where it goes on in it.
     """
 
     code: int
@@ -45,6 +46,7 @@ class Ended:
     faults: tuple[str, ...]
     record: str
     notes: tuple[str, ...] = ()
+    again: str = "claude --resume"
 
 
 def run(
@@ -87,6 +89,8 @@ def run(
             verdicts=known,
             hook=observer.hook,
             said=observer.said,
+            sockets=prepared.sockets,
+            named=lambda: observer.session,
         )
         undone.callback(gateway.stop)
         made = prepared.compose(gateway.start(), str(folder.path))
@@ -95,10 +99,13 @@ def run(
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             path.chmod(0o600)
+        if prepared.lay is not None:
+            undone.callback(prepared.lay(folder.path))
         ready()
         code = terminal.run([binary, *made.arguments], {**env, **made.environment})
     faults = [*observer.faults, *([f"the record: {writer.fault}"] if writer is not None and writer.fault else [])]
-    return Ended(code, tuple(observer.accounts.values()), tuple(faults), wish.record, tuple(observer.notes))
+    again = f"{client.name} {client.again}"
+    return Ended(code, tuple(observer.accounts.values()), tuple(faults), wish.record, tuple(observer.notes), again)
 
 
 def verdicts(path: str, scope: str) -> dict[tuple[str, str], Verdict]:

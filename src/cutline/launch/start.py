@@ -55,10 +55,14 @@ class Prepared:
     Attributes:
         upstream: the provider's base URL that the client would use.
         compose: from the proxy's address (token and all) and the run's folder, what to start the client with.
+        sockets: web sockets pass untouched; False where the client, refused one, asks over HTTP, which is cut.
+        lay: puts into the run's folder what is more than text; returns what is to be done when the client has ended.
     """
 
     upstream: str
     compose: Callable[[str, str], Start]
+    sockets: bool = True
+    lay: Callable[[Path], Callable[[], None]] | None = None
 
 
 class Launch(Protocol):
@@ -90,12 +94,14 @@ class Client:
         sessions: what its session files are called in `cutline.sessions`.
         package: its name on npm.
         module: the module here that prepares it.
+        again: what stands before a session's id where the client goes on in it.
     """
 
     name: str
     sessions: str
     package: str
     module: str
+    again: str = "--resume"
 
     @property
     def launch(self) -> Launch:
@@ -104,7 +110,12 @@ class Client:
 
 
 CLIENTS: dict[str, Client] = {
-    one.name: one for one in (Client("claude", "claude-code", "@anthropic-ai/claude-code", "claude_settings"),)
+    one.name: one
+    for one in (
+        Client("claude", "claude-code", "@anthropic-ai/claude-code", "claude_settings"),
+        Client("codex", "codex", "@openai/codex", "codex_settings", "resume"),
+        Client("gemini", "gemini-cli", "@google/gemini-cli", "gemini_settings"),
+    )
 }
 
 

@@ -88,6 +88,8 @@ class Gateway:
         port: 0 for a free one.
         profile: "strict" where the server is known to refuse neighbours of one role.
         signer: signs what goes upstream, where the provider wants each request signed.
+        sockets: web sockets pass untouched; False refuses them (426), for a client that then asks over HTTP.
+        named: the session of requests that name none, where the client's hooks told it; "" otherwise.
 
     Raises:
         InputError: the upstream is no http(s) URL, or the port is taken.
@@ -105,6 +107,8 @@ class Gateway:
         port: int = 0,
         profile: Profile = None,
         signer: Signer | None = None,
+        sockets: bool = True,
+        named: Callable[[], str] = str,
     ) -> None:
         try:
             base = URL(upstream.rstrip("/"), encoded=True)
@@ -127,6 +131,8 @@ class Gateway:
         self._said = said
         self._port = port
         self._signer = signer
+        self._sockets = sockets
+        self._named = named
         self._cutter = Cutter(profile)
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="cutline-cut")
         self._loop = asyncio.new_event_loop()
@@ -254,6 +260,9 @@ class Gateway:
         self, request: web.BaseRequest, target: str, headers: list[tuple[str, str]]
     ) -> web.StreamResponse:
         """A web socket: its bytes go through in both directions as they are."""
+        if not self._sockets:
+            said = "no web sockets here: what goes over one can't be cut; ask over HTTP"
+            return _refuse(Refusal(426, "invalid_request_error", said), routes.shape(target))
         self._said(f"a web socket ({target.partition('?')[0]}) passes untouched: its history is not cut")
         sent = plan.tunnel_headers(headers)
         async with await self._ask(request.method, target, sent, None) as answer:
@@ -271,6 +280,8 @@ class Gateway:
         if body is None:
             return _refuse(plan.too_large(), routes.shape(target))
         low = plan.by_name(headers)
+        if session := self._named():
+            low.setdefault("x-session-id", session)
         decided = await self._decide(route, low, body)
         if isinstance(decided, Refusal):
             return _refuse(decided, routes.shape(target))

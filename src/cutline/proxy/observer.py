@@ -63,6 +63,7 @@ class Observer:
         self.accounts: dict[str, Account] = {}
         self.faults: list[str] = []
         self.notes: list[str] = []
+        self.session = ""  # as the client's hook named it, for requests that name none
         self._place = place
         self._writer = writer
         self._clock = clock
@@ -105,6 +106,9 @@ class Observer:
     def hook(self, name: str, payload: dict[str, Any]) -> dict[str, Any]:
         """Answer one of the client's hooks; may wait a moment for the answer that it is about."""
         session = str(payload.get("session_id") or "")
+        if name == "session":
+            self.session = session
+            return {}
         if name == "before-call":
             heard = self._answer(session, payload) if hooks.is_held(payload) else None
             return hooks.before_call(payload, heard, self._place.mandate)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .. import spans
 from ..blocks import Block
 from ..errors import Unreadable
 from ..wire import anthropic as wire
@@ -68,14 +67,9 @@ def read(body: bytes, known: Body | None = None, shared: int = 0) -> Body:
 
 def of_messages(format: str, literals: Sequence[bytes]) -> Body:
     """Messages that stood in a body of a format, as a body of their own."""
-    joined = b",".join(literals)
     if not format:
-        return read(b'{"messages":[%s]}' % joined)
-    module = formats.format_of(format)
-    body = b'{"%s":[%s]}' % (module.LIST.encode(), joined)
-    view = spans.view(body)
-    top = {member.key: member for member in spans.members(view, 0)[0]}
-    return _of(module.read(body, view, top))
+        return read(b'{"messages":[%s]}' % b",".join(literals))
+    return _of(formats.of_items(format, literals))
 
 
 def _of(native: Native) -> Body:
@@ -86,4 +80,4 @@ def _of(native: Native) -> Body:
         for index, place in enumerate(places)
     }
     held = {where: key for key, where in placed.items()}
-    return Body(native.body, native.format, native.items, wire.read(native.neutral), placed, held)
+    return Body(native.body, native.format, native.items, native.request, placed, held)

@@ -13,7 +13,11 @@ from ..errors import Unreadable
 from .tree import Node, decode, read
 
 CHECKPOINT = re.compile(r"(?:^|[_.-])micro_handoff\Z")
-_REFUSED = re.compile(r'(?:\{\s*"result"\s*:\s*"|<untrusted_context>\s*)*checkpoint refused:')
+_REFUSED = re.compile(
+    r'(?:\{\s*"result"\s*:\s*"|<untrusted_context>\s*|Wall time: [0-9.]+ seconds\nOutput:\s*)*'
+    "(?:checkpoint refused:|unsupported call: |(?:MCP )?tool call error: |MCP tool call cancelled"
+    "|user (?:rejected|cancelled) MCP tool call|aborted by user)|aborted\\Z"
+)
 _TOP_KEYS = (b"messages", b"model", b"thinking", b"tools", b"system", b"thread")
 _BLOCK_KEYS = (
     *(b"type", b"id", b"name", b"text", b"input", b"tool_use_id", b"content", b"is_error"),

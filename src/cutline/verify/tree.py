@@ -17,7 +17,8 @@ DEEP = 7
 """Levels kept as nodes: body, messages, message, content, block, a result's content, a block in it."""
 _PIECE = 1 << 16
 _WS = rb"[ \t\n\r]*+"
-_STRING = rb'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+"'
+# The classes say what may stand in a string, not what may not: that is quicker.
+_STRING = rb'"[ !#-\[\]-\xff]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[ !#-\[\]-\xff]*+)*+"'
 _SCALAR = rb"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+|true|false|null"
 _value = re.compile(_WS + b"(?:(" + _STRING + b")|(" + _SCALAR + rb")|([\[{]))").match
 _key = re.compile(_WS + b"(" + _STRING + b")" + _WS + b":").match

@@ -6,18 +6,21 @@ only behind the block that it marked (docs/wire.md, 5).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
 from .. import spans
 from ..errors import Unreadable
-from ..spans import Member
+from ..spans import Object
 from . import neutral
-from .editing import Added, Edit, Inside, Item, absent, adding, element_spans, left_out, merged
-from .neutral import Native, Neutral, Place
+from .anthropic import reading
+from .editing import Added, Edit, Inside, Item, absent, adding, left_out, merged
+from .neutral import Native, Neutral, Place, Source
+from .shapes import FLAT, PLAIN, STRING, Usual, list_of, shape
 
 NAME = "converse"
-LIST = "messages"
 MERGES = frozenset(("user", "assistant"))
 STRICT = False
 STRIPS = False
@@ -27,118 +30,160 @@ _MARK = "cachePoint"
 _KEYS = frozenset(("text", "toolUse", "toolResult", "reasoningContent", _MARK, *_FILES, *_CONTROL))
 
 
-def looks(items: Sequence[Mapping[str, Any]]) -> bool:
+_SHAPES = {
+    "call": shape({"toolUse": {"toolUseId": PLAIN, "name": PLAIN, "input": FLAT}}),
+    "result": shape({"toolResult": {"toolUseId": PLAIN, "content": ({"text": STRING},), "status?": PLAIN}}),
+    "text": shape({"text": STRING}),
+    "thought": shape({"reasoningContent": {"reasoningText": {"text": STRING, "signature?": STRING}}}),
+    "mark": shape({_MARK: FLAT}),
+}
+usual = list_of(NAME, "content", '"(?:user|assistant)"', _SHAPES)
+
+
+def looks(usual: Sequence[Usual], others: Sequence[Object]) -> bool:
     """Whether a body is of this format: its blocks have no type, and are named by their one member."""
-    blocks = [block for item in items if isinstance(item.get("content"), list) for block in item["content"]]
-    return bool(blocks) and all(isinstance(b, dict) and "type" not in b and not _KEYS.isdisjoint(b) for b in blocks)
+    lists = [content for item in others if type(content := item.held.get("content")) is list]
+    return bool(usual or any(lists)) and all(_is_block(block) for content in lists for block in content)
 
 
-def read(body: bytes, view: str, top: dict[str, Member]) -> Native:
-    """Read a body.
+def _is_block(value: Any) -> bool:
+    keys = {key for key, _ in value} if type(value) is tuple else set()
+    return "type" not in keys and not _KEYS.isdisjoint(keys)
 
-    Args:
-        body, view: the bytes and their view.
-        top: the members of the body, each once.
 
-    Raises:
-        Unreadable: the first doubt and its byte offset.
-    """
-    items = element_spans(view, top[LIST].start)
-    out, roles = Neutral(), []
-    for number, (start, end) in enumerate(items):
-        found = spans.members(view, start)[0]
-        members = {member.key: member for member in found}
-        if len(members) != len(found):
-            raise Unreadable("a key stands twice in a message", start)
-        role = spans.decode(body[members["role"].start : members["role"].end]) if "role" in members else None
-        if role not in ("user", "assistant", "system") or "content" not in members:
-            raise Unreadable("a message without role or content", start)
-        roles.append(role)
-        out.part()
-        blocks = element_spans(view, members["content"].start)
-        speaks = [(part, at, to) for part, (at, to) in enumerate(blocks) if spans.find(view, at, _MARK) is None]
-        if role == "system" or not speaks:
-            out.add("assistant" if role == "assistant" else "user", neutral.control(body[start:end]), Place(number))
-            continue
-        for part, at, to in speaks:
-            _block(body, view, out, role, Place(number, "content", part), at, to)
-    asked = _value(body, top, "additionalModelRequestFields", {})
+def read(source: Source) -> Native:
+    """Read a body. Raises Unreadable for the first doubt, with its byte offset."""
+    build = _Reading(source)
+    source.each(NAME, build.usual, build.message)
+    asked = source.value("additionalModelRequestFields")
     thinking = asked.get("thinking") if isinstance(asked, dict) else None
     manual = isinstance(thinking, dict) and thinking.get("type") == "enabled"
-    model = _value(body, top, "modelId", "")
-    made = out.done(model if isinstance(model, str) else "", _tools(body, top), thinking="enabled" if manual else "")
-    return Native(NAME, body, view, items, roles, out.places, made)
+    model = source.value("modelId")
+    tools = _tools(source.value("toolConfig"))
+    request = build.out.done(model if isinstance(model, str) else "", tools, thinking="enabled" if manual else "")
+    return source.native(NAME, build.roles, build.out, request)
 
 
-def _value(body: bytes, top: dict[str, Member], key: str, default: Any) -> Any:
-    return spans.decode(body[top[key].start : top[key].end]) if key in top else default
-
-
-def _tools(body: bytes, top: dict[str, Member]) -> list[str]:
-    given = _value(body, top, "toolConfig", {})
+def _tools(given: Any) -> list[str]:
     listed = given.get("tools") if isinstance(given, dict) else None
     specs = [one.get("toolSpec") for one in listed or () if isinstance(one, dict)]
     return [spec["name"] for spec in specs if isinstance(spec, dict) and isinstance(spec.get("name"), str)]
 
 
-def _block(body: bytes, view: str, out: Neutral, role: neutral.Role, place: Place, at: int, end: int) -> None:
-    members = {member.key: member for member in spans.members(view, at)[0]}
-    raw = body[at:end]
-    key = next((key for key in members if key in _KEYS), "")
-    inner = members.get(key)
-    if inner is not None and key == "text" and view[inner.start] == '"':
-        out.add(role, neutral.text(body[inner.start : inner.end], absent(body, view, at, ("text",))), place)
-    elif inner is not None and key == "toolUse":
-        _call(body, view, out, place, inner)
-    elif inner is not None and key == "toolResult":
-        _result(body, view, out, role, place, inner)
-    elif inner is not None and key == "reasoningContent":
-        text = spans.find(view, inner.start, "reasoningText")
-        words = spans.find(view, text.start, "text") if text else None
-        signed = spans.find(view, text.start, "signature") if text else None
-        mark = body[signed.start : signed.end] if signed and view[signed.start] == '"' else b'""'
-        thought = body[words.start : words.end] if words and view[words.start] == '"' else raw
-        out.add(role, neutral.thinking(thought, signature=mark), place)
-    elif key in _FILES:
-        out.add(role, neutral.attached(raw) if role == "user" else neutral.control(raw), place)
-    elif key in _CONTROL:
-        out.add(role, neutral.control(raw), place)
-    else:
-        out.add(role, neutral.unknown(next(iter(members), "block"), raw), place)
+class _Reading:
+    """The neutral body while it grows."""
 
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.out = Neutral()
+        self.roles: list[str] = []
 
-def _call(body: bytes, view: str, out: Neutral, place: Place, inner: Member) -> None:
-    value = spans.decode(body[inner.start : inner.end])
-    given = spans.find(view, inner.start, "input")
-    if not isinstance(value.get("toolUseId"), str) or not isinstance(value.get("name"), str):
-        raise Unreadable("a toolUse without toolUseId or name", inner.start)
-    make = neutral.served if value.get("type") == "server_tool_use" else neutral.call
-    arguments = body[given.start : given.end] if given else b"{}"
-    out.add("assistant", make(value["toolUseId"], value["name"], arguments), place)
+    def usual(self, number: int, item: tuple[str, list[tuple[str, re.Match[str]]]]) -> None:
+        """One message of the usual shape."""
+        (spoken, blocks), body, out = item, self.source.body, self.out
+        if not spoken:
+            raise Unreadable("a message without role", self.source.items[number][0])
+        role: neutral.Role = "assistant" if spoken == "assistant" else "user"
+        self.roles.append(role)
+        out.part()
+        if all(kind == "mark" for kind, _ in blocks):
+            out.control(role, self.source.item(number), Place(number))
+            return
+        for part, (kind, found) in enumerate(blocks):
+            place = Place(number, "content", part)
+            if kind == "call":
+                start, end = found.span("toolUse_input")
+                out.call(found["toolUse_toolUseId"][1:-1], found["toolUse_name"][1:-1], body[start:end], place)
+            elif kind == "result" and role == "assistant":
+                start, end = found.span("toolResult")
+                out.serving(found["toolResult_toolUseId"][1:-1], body[start:end], place)
+            elif kind == "result":
+                id_, (start, end) = found["toolResult_toolUseId"][1:-1], found.span("toolResult_content_text")
+                content = b"[%s]" % neutral.text(body[start:end])
+                says, failed = reading.of_literal(self.source.view, start, end), found["toolResult_status"] == '"error"'
+                out.result(id_, content, says, place, error=failed)
+            elif kind == "text":
+                start, end = found.span("text")
+                out.text(role, body[start:end], place)
+            elif kind == "thought":
+                start, end = found.span("reasoningContent_reasoningText_text")
+                first, last = found.span("reasoningContent_reasoningText_signature")
+                signed = scanstring(self.source.view, first + 1, True)[0] if first >= 0 else ""
+                out.thinking(role, body[start:end], place, signed, body[first:last])
 
+    def message(self, number: int, item: Object) -> None:
+        """One message: a neutral message of its own."""
+        if item.twins:
+            raise Unreadable("a key stands twice in a message", item.start)
+        role = item.text("role")
+        if role not in ("user", "assistant", "system") or type(item.held.get("content")) is not list:
+            raise Unreadable("a message without role or content", item.start)
+        self.roles.append(role)
+        self.out.part()
+        blocks = [(part, held) for part, held in enumerate(item.list("content")) if _MARK not in held.held]
+        if role == "system" or not blocks:
+            speaker: neutral.Role = "assistant" if role == "assistant" else "user"
+            self.out.control(speaker, self.source.item(number), Place(number))
+            return
+        for part, held in blocks:
+            self.block("assistant" if role == "assistant" else "user", Place(number, "content", part), held)
 
-def _result(body: bytes, view: str, out: Neutral, role: neutral.Role, place: Place, inner: Member) -> None:
-    value = spans.decode(body[inner.start : inner.end])
-    if not isinstance(value.get("toolUseId"), str):
-        raise Unreadable("a toolResult without toolUseId", inner.start)
-    if role == "assistant":
-        out.add(role, neutral.serving(value["toolUseId"], body[inner.start : inner.end]), place)
-        return
-    content = spans.find(view, inner.start, "content")
-    parts = []
-    for at, end in element_spans(view, content.start) if content else ():
-        text = spans.find(view, at, "text")
-        json_ = spans.find(view, at, "json")
-        if text is not None and view[text.start] == '"':
-            parts.append(neutral.text(body[text.start : text.end]))
-        elif json_ is not None:
-            given = body[json_.start : json_.end].decode("utf-8", "surrogatepass")
-            parts.append(neutral.text(spans.quote(given)))
+    def block(self, role: neutral.Role, place: Place, block: Object) -> None:
+        """One block, named by the member that says what it is."""
+        raw = self.source.raw
+        key = next((key for key in block.held if key in _KEYS), "")
+        if key == "text" and (words := block.string(key)):
+            self.out.text(role, raw(words), place, absent(self.source.body, block, (key,)))
+        elif key == "toolUse":
+            self.call(place, block)
+        elif key == "toolResult":
+            self.result(role, place, block)
+        elif key == "reasoningContent":
+            held = block.inner(key)
+            text = held.inner("reasoningText") if held else None
+            words, signed = (text.string("text"), text.string("signature")) if text else (None, None)
+            signature = (text.held["signature"], raw(signed)) if text and signed else ()
+            self.out.thinking(role, raw(words) if words else raw(block.literal), place, *signature)
+        elif key in _FILES and role == "user":
+            self.out.attached(role, raw(block.literal), place)
+        elif key in _FILES or key in _CONTROL:
+            self.out.control(role, raw(block.literal), place)
         else:
-            kind = next((member.key for member in spans.members(view, at)[0]), "block")
-            parts.append(neutral.other(kind, body[at:end]))
-    made = neutral.result(value["toolUseId"], b"[%s]" % b",".join(parts), error=value.get("status") == "error")
-    out.add("user", made, place)
+            self.out.unknown(role, next(iter(block.held), "block"), raw(block.literal), place)
+
+    def call(self, place: Place, block: Object) -> None:
+        """A call, the client's or the provider's own."""
+        made = block.inner("toolUse")
+        id_, name = (made.text("toolUseId"), made.text("name")) if made else (None, None)
+        if made is None or id_ is None or name is None:
+            raise Unreadable("a toolUse without toolUseId or name", block.place("toolUse"))
+        arguments = self.source.raw(made.span("input")) if "input" in made.held else b"{}"
+        make = self.out.served if made.held.get("type") == "server_tool_use" else self.out.call
+        make(id_, name, arguments, place)
+
+    def result(self, role: neutral.Role, place: Place, block: Object) -> None:
+        """A result; of the provider's own call in the agent's message."""
+        answer = block.inner("toolResult")
+        id_ = answer.text("toolUseId") if answer else None
+        if answer is None or id_ is None:
+            raise Unreadable("a toolResult without toolUseId", block.place("toolResult"))
+        if role == "assistant":
+            self.out.serving(id_, self.source.raw(block.span("toolResult")), place)
+            return
+        if type(answer.held.get("content", [])) is not list:
+            raise Unreadable("a toolResult's content is no list", answer.start)
+        parts = [self.returned(part) for part in answer.list("content")]
+        self.out.results(id_, parts, place, error=answer.held.get("status") == "error")
+
+    def returned(self, part: Object) -> neutral.Part:
+        """A part of a result: its text, its JSON as text, or the whole of it."""
+        words = part.string("text")
+        if words:
+            return self.source.raw(words), "text", part.held["text"]
+        if "json" in part.held:
+            text = self.source.raw(part.span("json")).decode("utf-8", "surrogatepass")
+            return spans.quote(text), "text", text
+        return self.source.raw(part.literal), next(iter(part.held), "block"), None
 
 
 # ------------------------------------------------------------------------------------------------- writing
@@ -148,7 +193,7 @@ def edits(native: Native, item: Item, inside: Inside, added: Mapping[Place, Sequ
     """What changes in a message (see `formats.Format`)."""
     content = spans.find(native.view, native.items[item.number][0], "content")
     assert content is not None, "the reader has checked it"
-    found = element_spans(native.view, content.start)
+    found = spans.elements(native.view, content.start)[0]
     pieces = {piece.places[0].part: piece for piece in item.pieces}
     made: list[Edit] = []
     kept = set(pieces)

@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .. import spans
-from ..errors import Unreadable
-from ..spans import Member
+from ..spans import Member, Object
 from .neutral import Native, Place
 
 
@@ -33,11 +32,13 @@ class Item:
         number: the item's index.
         pieces: its blocks in order.
         early: it stands before the seam, and behind the last compaction.
+        last: the last one of a run of items that stay as they came; -1 for a single item.
     """
 
     number: int
     pieces: tuple[Piece, ...]
     early: bool = False
+    last: int = -1
 
 
 Inside = Callable[[Piece], bytes]
@@ -70,18 +71,10 @@ class Added:
     fills: bool
 
 
-def element_spans(view: str, at: int) -> list[tuple[int, int]]:
-    """Spans of a list's elements, each of which has to be an object."""
-    found = spans.elements(view, at)[0]
-    for start, _ in found:
-        if view[start] != "{":
-            raise Unreadable("an object is expected", start)
-    return found
-
-
-def absent(body: bytes, view: str, at: int, but: Sequence[str]) -> bytes:
+def absent(body: bytes, item: Object, but: Sequence[str]) -> bytes:
     """The members of an object without some, in one spelling: what two texts must share to be joined."""
-    return told({m.key: body[m.start : m.end] for m in spans.members(view, at)[0] if m.key not in but})
+    left = [key for key in item.held if key not in but]
+    return told({key: body[slice(*item.span(key))] for key in left}) if left else b""
 
 
 def told(members: dict[str, bytes]) -> bytes:

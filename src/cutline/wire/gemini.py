@@ -6,18 +6,20 @@ of the model that the cut made neighbours are merged; a signature stays on the p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import spans
 from ..errors import Unreadable
-from ..spans import Member
+from ..spans import Object
 from . import neutral
-from .editing import Added, Edit, Inside, Item, absent, element_spans, left_out, merged
-from .neutral import Native, Neutral, Place
+from .anthropic import reading
+from .editing import Added, Edit, Inside, Item, absent, left_out, merged
+from .neutral import Native, Neutral, Place, Source
+from .shapes import FLAT, PLAIN, STRING, Usual, list_of, shape
 
 NAME = "gemini"
-LIST = "contents"
 MERGES = frozenset(("model",))
 STRICT = False
 STRIPS = False
@@ -26,27 +28,43 @@ _SERVED = {
     **dict.fromkeys(("executableCode", "executable_code", "toolCall", "tool_call"), True),
     **dict.fromkeys(("codeExecutionResult", "code_execution_result", "toolResponse", "tool_response"), False),
 }
+_MARKS = ("thoughtSignature", "thought_signature")
 _FILES = ("inlineData", "inline_data", "fileData", "file_data")
 
 
-def looks(items: Sequence[Mapping[str, Any]]) -> bool:
+_SIGNED = {f"{key}?": PLAIN for key in _MARKS}
+_SHAPES = {
+    "call": shape({"function(?:Call|_call)": {"name": PLAIN, "args?": FLAT, "id?": PLAIN}, **_SIGNED}),
+    "answer": shape(
+        {
+            "function(?:Response|_response)": {
+                "name": PLAIN,
+                "id?": PLAIN,
+                "response": {"(?:output|result)": STRING},
+            },
+        }
+    ),
+    "text": shape({"text": STRING, **_SIGNED}),
+    "thought": shape({"text": STRING, "thought": "true", **_SIGNED}),
+}
+usual = list_of(NAME, "parts", '"(?:user|model)"', _SHAPES)
+
+
+def looks(usual: Sequence[Usual], others: Sequence[Object]) -> bool:
     """Whether a body is of this format."""
-    return bool(items) and all(isinstance(item.get("parts"), list) for item in items)
+    return bool(usual or others) and all(type(item.held.get("parts")) is list for item in others)
 
 
-def read(body: bytes, view: str, top: dict[str, Member]) -> Native:
-    """Read a body (see `converse.read`)."""
-    items = element_spans(view, top[LIST].start)
-    build = _Reading(body, view)
-    for number, (start, end) in enumerate(items):
-        build.content(number, start, end)
-    made = build.out.done("gemini", _tools(body, top))
-    return Native(NAME, body, view, items, build.roles, build.out.places, made)
+def read(source: Source) -> Native:
+    """Read a body. Raises Unreadable for the first doubt, with its byte offset."""
+    build = _Reading(source)
+    source.each(NAME, build.usual, build.content)
+    request = build.out.done("gemini", _tools(source.value("tools")))
+    return source.native(NAME, build.roles, build.out, request)
 
 
-def _tools(body: bytes, top: dict[str, Member]) -> list[str]:
-    given = spans.decode(body[top["tools"].start : top["tools"].end]) if "tools" in top else []
-    tools = [tool for tool in given if isinstance(tool, dict)] if isinstance(given, list) else []
+def _tools(declared: Any) -> list[str]:
+    tools = [tool for tool in declared if isinstance(tool, dict)] if isinstance(declared, list) else []
     keys = ("functionDeclarations", "function_declarations")
     listed = [one for tool in tools for key in keys if isinstance(tool.get(key), list) for one in tool[key]]
     return [one["name"] for one in listed if isinstance(one, dict) and isinstance(one.get("name"), str)]
@@ -55,107 +73,132 @@ def _tools(body: bytes, top: dict[str, Member]) -> list[str]:
 class _Reading:
     """The neutral body while it grows."""
 
-    def __init__(self, body: bytes, view: str) -> None:
-        self.body, self.view = body, view
+    def __init__(self, source: Source) -> None:
+        self.source = source
         self.out = Neutral()
         self.roles: list[str] = []
         self.waiting: list[tuple[str, str]] = []  # name and id of calls that are not answered yet, in order
         self.served: list[str] = []
         self.given = 0
 
-    def content(self, number: int, start: int, end: int) -> None:
+    def usual(self, number: int, item: tuple[str, list[tuple[str, re.Match[str]]]]) -> None:
+        """One content of the usual shape."""
+        body, out = self.source.body, self.out
+        speaker = self.speaks(item[0])
+        for part, (kind, found) in enumerate(item[1]):
+            place = Place(number, "parts", part)
+            if kind == "call":
+                name, id_ = found["function_name"][1:-1], (found["function_id"] or "")[1:-1]
+                self.called(name, id_, found.span("function_args"), place)
+            elif kind == "answer":
+                name, id_ = found["function_name"][1:-1], (found["function_id"] or "")[1:-1]
+                start, end = found.span("function_response_output")
+                says = reading.of_literal(self.source.view, start, end)
+                out.result(self.answered(name, id_), body[start:end], says, place)
+            elif kind == "text":
+                marks = ((key, found[key]) for key in _MARKS)
+                signed = b",".join(f"{key}:{mark}".encode() for key, mark in marks if mark)
+                start, end = found.span("text")
+                out.text(speaker, body[start:end], place, signed)
+            else:
+                out.thinking(speaker, body[found.start() : found.end()], place)
+
+    def content(self, number: int, item: Object) -> None:
         """One content; what the model said in several behind one another is one neutral message."""
-        found = spans.members(self.view, start)[0]
-        members = {member.key: member for member in found}
-        if len(members) != len(found):
-            raise Unreadable("a key stands twice in a content", start)
-        role = spans.decode(self.raw(members["role"])) if "role" in members else "user"
+        if item.twins:
+            raise Unreadable("a key stands twice in a content", item.start)
+        role = item.text("role") if "role" in item.held else "user"
         if role not in ("user", "model", "function"):
-            raise Unreadable(f"a content of the unknown role {role!r}", start)
+            raise Unreadable(f"a content of the unknown role {role!r}", item.start)
+        speaker = self.speaks(role)
+        parts = item.list("parts")
+        if not parts:
+            self.out.control(speaker, self.source.item(number), Place(number))
+        for part, held in enumerate(parts):
+            self.part(Place(number, "parts", part), speaker, held)
+
+    def speaks(self, role: str) -> neutral.Role:
+        """Begin what that role says: of the model's contents only where another's stands before."""
         again = role == "model" and self.roles[-1:] == ["model"]
         self.roles.append("model" if role == "model" else "user")
         if not again:
             self.out.part()
-        speaker: neutral.Role = "assistant" if role == "model" else "user"
-        parts = element_spans(self.view, members["parts"].start) if "parts" in members else []
-        if not parts:
-            self.out.add(speaker, neutral.control(self.body[start:end]), Place(number))
         if role == "model" and not again:
             self.waiting, self.served = [], []
-        for part, (at, to) in enumerate(parts):
-            self.part(Place(number, "parts", part), speaker, at, to)
+        return "assistant" if role == "model" else "user"
 
-    def part(self, place: Place, role: neutral.Role, at: int, end: int) -> None:
+    def part(self, place: Place, role: neutral.Role, part: Object) -> None:
         """One part, named by the member that says what it is."""
-        members = {member.key: member for member in spans.members(self.view, at)[0]}
-        raw = self.body[at:end]
-        call = next((members[key] for key in _CALL if key in members), None)
-        answer = next((members[key] for key in _ANSWER if key in members), None)
-        served = next((key for key in _SERVED if key in members), None)
-        thought = "thought" in members and self.view.startswith("true", members["thought"].start)
+        held, raw = part.held, self.source.raw
+        call = next((key for key in _CALL if key in held), None)
+        answer = next((key for key in _ANSWER if key in held), None)
         if call is not None:
-            self.call(place, call)
+            self.call(place, part, call)
         elif answer is not None:
-            self.answer(place, answer)
-        elif thought:
-            self.out.add(role, neutral.thinking(raw), place)
-        elif "text" in members and self.view[members["text"].start] == '"':
-            others = absent(self.body, self.view, at, ("text", "thought"))
-            self.out.add(role, neutral.text(self.raw(members["text"]), others), place)
-        elif served is not None and role == "assistant":
-            self.serve(place, members[served], served)
-        elif any(key in members for key in _FILES):
-            self.out.add(role, neutral.attached(raw) if role == "user" else neutral.control(raw), place)
+            self.answer(place, part, answer)
+        elif held.get("thought") is True:
+            self.out.thinking(role, raw(part.literal), place)
+        elif words := part.string("text"):
+            self.out.text(role, raw(words), place, absent(self.source.body, part, ("text", "thought")))
+        elif role == "assistant" and (served := next((key for key in _SERVED if key in held), None)) is not None:
+            self.serve(place, part, served)
+        elif held.keys().isdisjoint(_FILES):
+            self.out.unknown(role, next(iter(held), "part"), raw(part.literal), place)
+        elif role == "user":
+            self.out.attached(role, raw(part.literal), place)
         else:
-            self.out.add(role, neutral.unknown(next(iter(members), "part"), raw), place)
+            self.out.control(role, raw(part.literal), place)
 
-    def call(self, place: Place, inner: Member) -> None:
+    def call(self, place: Place, part: Object, key: str) -> None:
+        """A call."""
+        made = part.inner(key)
+        name = made.text("name") if made else None
+        if made is None or not name:
+            raise Unreadable("a functionCall without a name", part.place(key))
+        self.called(name, made.text("id") or "", made.span("args") if "args" in made.held else (-1, -1), place)
+
+    def called(self, name: str, id_: str, arguments: tuple[int, int], place: Place) -> None:
         """A call; most clients give none an id, and answer in order."""
-        name, id_ = self.text_of(inner, "name"), self.text_of(inner, "id")
-        if not name:
-            raise Unreadable("a functionCall without a name", inner.start)
         id_ = id_ or self.give()
         self.waiting.append((name, id_))
-        arguments = spans.find(self.view, inner.start, "args")
-        self.out.add("assistant", neutral.call(id_, name, self.raw(arguments) if arguments else b"{}"), place)
+        self.out.call(id_, name, self.source.raw(arguments) if arguments[0] >= 0 else b"{}", place)
 
-    def answer(self, place: Place, inner: Member) -> None:
-        """A response: to the call of its id, else to the first that waits by its name, else to the first."""
-        name, id_ = self.text_of(inner, "name"), self.text_of(inner, "id")
+    def answer(self, place: Place, part: Object, key: str) -> None:
+        """A response."""
+        inner = part.inner(key)
+        id_ = self.answered(inner.text("name") or "", inner.text("id") or "") if inner else self.answered("", "")
+        response = inner.inner("response") if inner else None
+        words = [(key, span) for key in ("output", "result") if response and (span := response.string(key))]
+        failed = response is not None and "error" in response.held
+        if words and response:
+            key, span = words[0]
+            self.out.result(id_, self.source.raw(span), reading.of_content(response.held[key]), place, error=failed)
+        else:
+            whole = self.source.raw(inner.span("response")) if inner and "response" in inner.held else b"{}"
+            text = whole.decode("utf-8", "surrogatepass")
+            self.out.result(id_, spans.quote(text), reading.of_content(text), place, error=failed)
+
+    def answered(self, name: str, id_: str) -> str:
+        """The id that is answered: the response's own, else that of the first call that waits by its name."""
         fits = [one for one in self.waiting if one[1] == id_] or [one for one in self.waiting if one[0] == name]
         if fits:
-            id_ = fits[0][1]
             self.waiting.remove(fits[0])
-        elif not id_:
-            id_ = self.give()
-        response = spans.find(self.view, inner.start, "response")
-        texts = [spans.find(self.view, response.start, key) for key in ("output", "result")] if response else []
-        text = next((one for one in texts if one is not None and self.view[one.start] == '"'), None)
-        failed = response is not None and spans.find(self.view, response.start, "error") is not None
-        whole = self.raw(response).decode("utf-8", "surrogatepass") if response else "{}"
-        content = self.raw(text) if text else spans.quote(whole)
-        self.out.add("user", neutral.result(id_, content, error=failed), place)
+            return fits[0][1]
+        return id_ or self.give()
 
-    def serve(self, place: Place, inner: Member, key: str) -> None:
+    def serve(self, place: Place, part: Object, key: str) -> None:
         """A call of the provider's own, or what it gave: pairs in order."""
+        raw = self.source.raw(part.span(key))
         if _SERVED[key]:
             self.served.append(self.give())
-            self.out.add("assistant", neutral.served(self.served[-1], key, self.raw(inner)), place)
+            self.out.served(self.served[-1], key, raw, place)
         else:
-            id_ = self.served.pop(0) if self.served else self.give()
-            self.out.add("assistant", neutral.serving(id_, self.raw(inner)), place)
+            self.out.serving(self.served.pop(0) if self.served else self.give(), raw, place)
 
     def give(self) -> str:
         """An id for what has none: its number among those (DESIGN: address)."""
         self.given += 1
         return str(self.given - 1)
-
-    def raw(self, member: Member) -> bytes:
-        return self.body[member.start : member.end]
-
-    def text_of(self, inner: Member, key: str) -> str:
-        found = spans.find(self.view, inner.start, key)
-        return str(spans.decode(self.raw(found))) if found is not None and self.view[found.start] == '"' else ""
 
 
 # ------------------------------------------------------------------------------------------------- writing
@@ -165,7 +208,7 @@ def edits(native: Native, item: Item, inside: Inside, added: Mapping[Place, Sequ
     """What changes in a content (see `formats.Format`)."""
     parts = spans.find(native.view, native.items[item.number][0], "parts")
     assert parts is not None, "the reader has checked it"
-    found = element_spans(native.view, parts.start)
+    found = spans.elements(native.view, parts.start)[0]
     pieces = {piece.places[0].part: piece for piece in item.pieces}
     made: list[Edit] = []
     for part, piece in pieces.items():

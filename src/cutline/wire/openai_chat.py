@@ -6,19 +6,21 @@ stays keeps its bytes (docs/wire.md, 2).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import spans
 from ..errors import Unreadable
-from ..spans import Member
+from ..spans import Object
 from . import neutral
+from .anthropic import reading
 from .anthropic.signature import WITH_CALL
-from .editing import Added, Edit, Inside, Item, absent, adding, edited, element_spans, without
-from .neutral import Native, Neutral, Place
+from .editing import Added, Edit, Inside, Item, absent, adding, edited, without
+from .neutral import Native, Neutral, Place, Source
+from .shapes import PLAIN, STRING, Usual, one_of, shape
 
 NAME = "openai_chat"
-LIST = "messages"
 MERGES: frozenset[str] = frozenset()
 STRICT = True
 STRIPS = False
@@ -30,41 +32,49 @@ _CLAUDE = "claude"
 _PART = b'{"type":"text","text":"%s"}'
 
 
-def looks(messages: Sequence[Mapping[str, Any]]) -> bool:
+_WORDS = (STRING, ({"type": '"text"', "text": STRING},))
+_CALL = {"id": PLAIN, "type": '"function"', "index?": r"\d", "function": {"name": PLAIN, "arguments": STRING}}
+_SHAPES = {
+    "call": shape(
+        {
+            "role": '"assistant"',
+            "content?": ["null", *_WORDS],
+            "reasoning_content?": STRING,
+            "refusal?": "null",
+            "tool_calls": (_CALL,),
+        }
+    ),
+    "result": shape({"role": '"tool"', "tool_call_id": PLAIN, "name?": PLAIN, "content": [*_WORDS]}),
+    "words": shape({"role": '"(?:user|assistant)"', "content": [*_WORDS], "refusal?": "null"}),
+}
+usual = one_of(NAME, _SHAPES)
+
+
+def looks(usual: Sequence[Usual], others: Sequence[Object]) -> bool:
     """Whether a body is of this format, by its members and those of its messages."""
     own = ("tool_calls", "function_call", "tool_call_id", *THOUGHTS)
-    if any(message.get("role") == "developer" or any(key in message for key in own) for message in messages):
+    if any(one.held.get("role") == "developer" or not one.held.keys().isdisjoint(own) for one in others):
         return True
-    contents = [message["content"] for message in messages if isinstance(message.get("content"), list)]
-    parts = [part for content in contents for part in content if isinstance(part, dict)]
-    return any(part.get("type") in _FILES[:3] or isinstance(part.get("thinking"), list) for part in parts)
+    if any(item.found[0] != "words" for item in usual):
+        return True
+    contents = (content for one in others if type(content := one.held.get("content")) is list)
+    parts = (dict(part) for content in contents for part in content if type(part) is tuple)
+    return any(part.get("type") in _FILES[:3] or type(part.get("thinking")) is list for part in parts)
 
 
-def read(body: bytes, view: str, top: dict[str, Member]) -> Native:
-    """Read a body.
-
-    Args:
-        body, view: the bytes and their view.
-        top: the members of the body, each once.
-
-    Raises:
-        Unreadable: the first doubt and its byte offset.
-    """
-    items = element_spans(view, top[LIST].start)
-    build = _Reading(body, view)
-    for number, (start, _) in enumerate(items):
-        build.message(number, start)
-    model = spans.decode(body[top["model"].start : top["model"].end]) if "model" in top else ""
+def read(source: Source) -> Native:
+    """Read a body. Raises Unreadable for the first doubt, with its byte offset."""
+    build = _Reading(source)
+    source.each(NAME, build.usual, build.message)
+    model = source.value("model")
     model = model if isinstance(model, str) else ""
-    out = build.out.done(model, _tools(body, view, top), thinking="" if _CLAUDE in model.lower() else "kept")
-    return Native(NAME, body, view, items, build.roles, build.out.places, out)
+    request = build.out.done(model, _tools(source.value("tools")), thinking="" if _CLAUDE in model.lower() else "kept")
+    return source.native(NAME, build.roles, build.out, request)
 
 
-def _tools(body: bytes, view: str, top: dict[str, Member]) -> list[str]:
-    if "tools" not in top or view[top["tools"].start] != "[":
-        return []
+def _tools(declared: Any) -> list[str]:
     found = []
-    for tool in spans.decode(body[top["tools"].start : top["tools"].end]):
+    for tool in declared if isinstance(declared, list) else ():
         inner = tool.get("function") or tool.get("custom") if isinstance(tool, dict) else None
         if isinstance(inner, dict) and isinstance(inner.get("name"), str):
             found.append(inner["name"])
@@ -74,182 +84,167 @@ def _tools(body: bytes, view: str, top: dict[str, Member]) -> list[str]:
 class _Reading:
     """The neutral body while it grows."""
 
-    def __init__(self, body: bytes, view: str) -> None:
-        self.body, self.view = body, view
+    def __init__(self, source: Source) -> None:
+        self.source = source
         self.out = Neutral()
         self.roles: list[str] = []
         self.waiting: list[str] = []  # ids given to calls that have none, in order, until they are answered
         self.given = 0
 
-    def message(self, number: int, start: int) -> None:
+    def usual(self, number: int, item: tuple[str, re.Match[str]]) -> None:
+        """One message of a usual shape."""
+        kind, found = item
+        self.out.part()
+        if kind == "result":
+            self.roles.append("tool")
+            start, end = found.span("content")
+            listed = self.source.view[start] == "["
+            if listed:
+                start, end = found.span("content_text")
+            id_, content = found["tool_call_id"][1:-1], self.source.body[start:end]
+            if id_ in self.waiting:
+                self.waiting.remove(id_)
+            says = reading.of_literal(self.source.view, start, end)
+            self.out.result(id_, b"[%s]" % neutral.text(content) if listed else content, says, Place(number))
+        elif kind == "call":
+            self.roles.append("assistant")
+            start, end = found.span("reasoning_content")
+            if start >= 0:
+                thought = self.source.body[start:end]
+                self.out.thinking("assistant", thought, Place(number, "reasoning_content"), WITH_CALL)
+            start, end = found.span("content")
+            if end - start > 2 and self.source.view[start] != "n":  # beside a call an empty text is none
+                self.words(number, "assistant", found)
+            id_, name = found["tool_calls_id"][1:-1], found["tool_calls_function_name"][1:-1]
+            self.waiting = [id_]
+            start, end = found.span("tool_calls_function_arguments")
+            arguments = neutral.arguments(self.source.body[start:end])
+            self.out.call(id_, name, arguments, Place(number, "tool_calls", 0))
+        else:
+            role: neutral.Role = "user" if found["role"] == '"user"' else "assistant"
+            self.roles.append(role)
+            self.waiting = [] if role == "assistant" else self.waiting
+            self.words(number, role, found)
+
+    def words(self, number: int, role: neutral.Role, found: re.Match[str]) -> None:
+        """The words of a message of a usual shape: a string, or a list of one text."""
+        start, end = found.span("content")
+        part = -1
+        if self.source.view[start] == "[":
+            part, (start, end) = 0, found.span("content_text")
+        self.out.text(role, self.source.body[start:end], Place(number, "content", part))
+
+    def message(self, number: int, item: Object) -> None:
         """One message: a neutral message of its own."""
-        found, end = spans.members(self.view, start)
-        members = {member.key: member for member in found}
-        if len(members) != len(found):
-            raise Unreadable("a key stands twice in a message", start)
-        role = self.text_of(members.get("role"), start, "a message without role")
-        raw = self.body[start:end]
+        if item.twins:
+            raise Unreadable("a key stands twice in a message", item.start)
+        role = item.text("role")
+        if role is None:
+            raise Unreadable("a message without role", item.start)
         self.roles.append(role)
         self.out.part()
         if role == "assistant":
             self.waiting = []
-            self.assistant(number, start, members, raw)
+            self.assistant(number, item)
         elif role in ("tool", "function"):
-            self.answer(number, members, start)
+            self.answer(number, item)
         elif role == "user":
-            self.content(number, members, "user", raw)
+            self.content(number, item, "user")
         elif role in ("system", "developer"):
-            self.out.add("user", neutral.control(raw), Place(number))
+            self.out.control("user", self.source.item(number), Place(number))
         else:
-            raise Unreadable(f"a message of the unknown role {role!r}", start)
+            raise Unreadable(f"a message of the unknown role {role!r}", item.start)
 
-    def assistant(self, number: int, start: int, members: dict[str, Member], raw: bytes) -> None:
+    def assistant(self, number: int, item: Object) -> None:
         """Reasoning, then words, then calls: as they were made."""
-        before = len(self.out.places)
-        calls = members.get("tool_calls")
+        before, held, raw = len(self.out.places), item.held, self.source.raw
         for key in THOUGHTS:
-            if key in members and self.view[members[key].start] in '"[{':
-                mark = spans.quote(WITH_CALL) if key == "reasoning_content" else b'""'
-                block = neutral.thinking(self.raw(members[key]), signature=mark)
-                self.out.add("assistant", block, Place(number, key))
-        self.content(number, members, "assistant", raw)
-        if "refusal" in members and self.view[members["refusal"].start] == '"':
-            block = neutral.text(self.raw(members["refusal"]), b"refusal")
-            self.out.add("assistant", block, Place(number, "refusal"))
-        if "audio" in members and self.view[members["audio"].start] == "{":
-            self.out.add("assistant", neutral.control(self.raw(members["audio"])), Place(number, "audio"))
-        if calls is not None and self.view[calls.start] == "[":
-            for part, (at, end) in enumerate(element_spans(self.view, calls.start)):
-                self.call(Place(number, "tool_calls", part), at, end)
-        if "function_call" in members and self.view[members["function_call"].start] == "{":
-            member = members["function_call"]
-            self.call(Place(number, "function_call"), member.start, member.end)
+            if key in held and item.view[item.place(key)] in '"[{':
+                signed = WITH_CALL if key == "reasoning_content" else ""
+                self.out.thinking("assistant", raw(item.span(key)), Place(number, key), signed)
+        self.content(number, item, "assistant")
+        if refusal := item.string("refusal"):
+            self.out.text("assistant", raw(refusal), Place(number, "refusal"), b"refusal")
+        if type(held.get("audio")) is tuple:
+            self.out.control("assistant", raw(item.span("audio")), Place(number, "audio"))
+        for part, made in enumerate(item.list("tool_calls")):
+            self.call(Place(number, "tool_calls", part), made)
+        if only := item.inner("function_call"):
+            self.call(Place(number, "function_call"), only)
         if len(self.out.places) == before:
-            self.out.add("assistant", neutral.control(raw), Place(number))
+            self.out.control("assistant", self.source.item(number), Place(number))
 
-    def call(self, place: Place, at: int, end: int) -> None:
-        """One call; a server that gives no ids pairs by order."""
-        value = self.decoded(at, end)
-        inner = next((value[key] for key in ("function", "custom") if isinstance(value.get(key), dict)), value)
-        name, id_ = inner.get("name"), value.get("id")
-        if not isinstance(name, str):
-            raise Unreadable("a tool call without a name", at)
-        if not isinstance(id_, str) or not id_:
-            id_ = self.give()
+    def call(self, place: Place, made: Object) -> None:
+        """One call; a server that gives no ids pairs by order.
+
+        Its arguments are a string of JSON, an object (Ollama), or the free text of a custom tool.
+        """
+        inner = made.inner("function") or made.inner("custom") or made
+        name, id_ = inner.text("name"), made.text("id")
+        if name is None:
+            raise Unreadable("a tool call without a name", made.start)
+        id_ = id_ or self.give()
         self.waiting.append(id_)
-        self.out.add("assistant", neutral.call(id_, name, self.arguments(at)), place)
+        key = next((key for key in ("arguments", "input") if key in inner.held), "")
+        raw = self.source.raw(inner.span(key)) if key else b"{}"
+        self.out.call(id_, name, neutral.arguments(raw) if raw[:1] == b'"' else raw, place)
 
     def give(self) -> str:
         """An id for what has none: its number among those (DESIGN: address)."""
         self.given += 1
         return str(self.given - 1)
 
-    def arguments(self, at: int) -> bytes:
-        """A call's arguments: a string of JSON, an object (Ollama), or the free text of a custom tool."""
-        for key in ("function", "custom"):
-            inner = spans.find(self.view, at, key)
-            if inner is not None and self.view[inner.start] == "{":
-                at = inner.start
-                break
-        found = spans.find(self.view, at, "arguments") or spans.find(self.view, at, "input")
-        if found is None:
-            return b"{}"
-        raw = self.raw(found)
-        return neutral.arguments(raw) if raw[:1] == b'"' else raw
-
-    def answer(self, number: int, members: dict[str, Member], start: int) -> None:
+    def answer(self, number: int, item: Object) -> None:
         """A tool's message."""
-        id_ = ""
-        if "tool_call_id" in members:
-            id_ = self.text_of(members["tool_call_id"], start, "a tool_call_id that is no string")
+        id_ = item.text("tool_call_id")
+        if id_ is None and "tool_call_id" in item.held:
+            raise Unreadable("a tool_call_id that is no string", item.start)
         if not id_:
             id_ = self.waiting[0] if self.waiting else self.give()
         if id_ in self.waiting:
             self.waiting.remove(id_)
-        content = members.get("content")
-        self.out.add("user", neutral.result(id_, self.result(content)), Place(number))
-
-    def result(self, content: Member | None) -> bytes:
-        """A result's content in the neutral shape."""
-        if content is None or self.view[content.start] not in '"[':
-            return b"null"
-        if self.view[content.start] == '"':
-            return self.raw(content)
-        parts = []
-        for at, end in element_spans(self.view, content.start):
-            text = spans.find(self.view, at, "text")
-            if text is not None and self.view[text.start] == '"':
-                parts.append(neutral.text(self.raw(text)))
-            else:
-                parts.append(neutral.other(_type(self.decoded(at, end)), self.body[at:end]))
-        return b"[%s]" % b",".join(parts)
-
-    def content(self, number: int, members: dict[str, Member], role: neutral.Role, raw: bytes) -> None:
-        """The words of a person or of the agent."""
-        content = members.get("content")
-        others = self.others(members) if role == "assistant" else b""
-        if content is None or self.view[content.start] not in '"[':
-            if role == "user":
-                self.out.add(role, neutral.control(raw), Place(number))
-            return
-        if self.view[content.start] == '"':
-            calls = members.get("tool_calls")
-            called = (
-                calls is not None and self.view[calls.start] == "[" and bool(spans.elements(self.view, calls.start)[0])
-            )
-            if content.end - content.start > 2 or not called:  # beside a call an empty text is none
-                self.out.add(role, neutral.text(self.raw(content), others), Place(number, "content"))
-            return
-        parts = element_spans(self.view, content.start)
-        for part, (at, end) in enumerate(parts):
-            self.part(Place(number, "content", part), role, at, end, others)
-        if not parts and role == "user":
-            self.out.add(role, neutral.control(raw), Place(number))
-
-    def part(self, place: Place, role: neutral.Role, at: int, end: int, others: bytes) -> None:
-        """One part of a content list."""
-        value, raw = self.decoded(at, end), self.body[at:end]
-        type_ = _type(value)
-        text = spans.find(self.view, at, "text")
-        refusal = spans.find(self.view, at, "refusal")
-        if type_ in _TEXTS and text is not None and self.view[text.start] == '"':
-            rest = absent(self.body, self.view, at, ("type", "text", "cache_control"))
-            self.out.add(role, neutral.text(self.raw(text), others + rest), place)
-        elif type_ == "refusal" and refusal is not None and self.view[refusal.start] == '"':
-            self.out.add(role, neutral.text(self.raw(refusal), b"refusal"), place)
-        elif type_ in ("thinking", "reasoning") and role == "assistant":
-            self.out.add(role, neutral.thinking(raw), place)
-        elif type_ in _FILES:
-            self.out.add(role, neutral.attached(raw), place)
+        content, words = item.held.get("content"), item.string("content")
+        if words:
+            self.out.result(id_, self.source.raw(words), reading.of_content(content), Place(number))
+        elif type(content) is list:
+            parts = [neutral.part_of(self.source, part) for part in item.list("content")]
+            self.out.results(id_, parts, Place(number))
         else:
-            self.out.add(role, neutral.unknown(type_, raw), place)
+            self.out.result(id_, b"null", "", Place(number))
 
-    def others(self, members: dict[str, Member]) -> bytes:
+    def content(self, number: int, item: Object, role: neutral.Role) -> None:
+        """The words of a person or of the agent."""
+        content, calls, words = item.held.get("content"), item.held.get("tool_calls"), item.string("content")
+        others = self.others(item) if role == "assistant" else b""
+        if words:
+            called = type(calls) is list and bool(calls)
+            if words[1] - words[0] > 2 or not called:  # beside a call an empty text is none
+                self.out.text(role, self.source.raw(words), Place(number, "content"), others)
+        elif type(content) is list and content:
+            for part, held in enumerate(item.list("content")):
+                self.part(Place(number, "content", part), role, held, others)
+        elif role == "user":
+            self.out.control(role, self.source.item(number), Place(number))
+
+    def part(self, place: Place, role: neutral.Role, part: Object, others: bytes) -> None:
+        """One part of a content list."""
+        type_, raw = neutral.type_of(part), self.source.raw
+        text, refusal = part.string("text"), part.string("refusal")
+        if type_ in _TEXTS and text:
+            rest = absent(self.source.body, part, ("type", "text", "cache_control"))
+            self.out.text(role, raw(text), place, others + rest)
+        elif type_ == "refusal" and refusal:
+            self.out.text(role, raw(refusal), place, b"refusal")
+        elif type_ in ("thinking", "reasoning") and role == "assistant":
+            self.out.thinking("assistant", raw(part.literal), place)
+        elif type_ in _FILES:
+            self.out.attached(role, raw(part.literal), place)
+        else:
+            self.out.unknown(role, type_, raw(part.literal), place)
+
+    def others(self, item: Object) -> bytes:
         """A message's members that must be equal where its words are joined with another's."""
-        left = sorted(
-            key for key in members if key not in ("role", "content", "tool_calls", "function_call", *THOUGHTS)
-        )
-        told = [(key, self.raw(members[key])) for key in left]
-        return b",".join(key.encode() + b":" + raw for key, raw in told if raw not in (b"null", b"[]"))
-
-    def raw(self, member: Member) -> bytes:
-        return self.body[member.start : member.end]
-
-    def decoded(self, at: int, end: int) -> dict[str, Any]:
-        value = spans.decode(self.body[at:end])
-        if not isinstance(value, dict):
-            raise Unreadable("an object is expected", at)
-        return value
-
-    def text_of(self, member: Member | None, at: int, fault: str) -> str:
-        if member is None or self.view[member.start] != '"':
-            raise Unreadable(fault, at)
-        return str(spans.decode(self.raw(member)))
-
-
-def _type(value: dict[str, Any]) -> str:
-    type_ = value.get("type")
-    return type_ if isinstance(type_, str) else "part"
+        return absent(self.source.body, item, ("role", "content", "tool_calls", "function_call", *THOUGHTS))
 
 
 # ------------------------------------------------------------------------------------------------- writing
@@ -308,8 +303,7 @@ def _fold(native: Native, one: Item, other: Item) -> bool:
     if any(piece.places[0].member not in ("content", "refusal") for piece in one.pieces):
         return False
     but = ("role", "content", "tool_calls", "function_call", *THOUGHTS)
-    starts = [native.items[item.number][0] for item in (one, other)]
-    first, second = (absent(native.body, native.view, start, but) for start in starts)
+    first, second = (absent(native.body, native.object(item.number), but) for item in (one, other))
     return first == second
 
 

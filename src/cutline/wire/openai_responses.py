@@ -6,18 +6,20 @@ world are one message; reasoning leaves with what it led to, and the ids that ti
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import spans
 from ..errors import Unreadable
-from ..spans import Member
+from ..spans import Member, Object
 from . import neutral
-from .editing import Added, Edit, Inside, Item, absent, adding, edited, element_spans, told, without
-from .neutral import Native, Neutral, Place
+from .anthropic import reading
+from .editing import Added, Edit, Inside, Item, absent, adding, edited, without
+from .neutral import Native, Neutral, Place, Source
+from .shapes import FLAT, PLAIN, STRING, Usual, one_of, shape
 
 NAME = "openai_responses"
-LIST = "input"
 MERGES: frozenset[str] = frozenset()
 STRICT = False
 STRIPS = True
@@ -45,29 +47,65 @@ _WORDS = ("input_text", "output_text", "text", "summary_text")
 _FILES = ("input_image", "input_file", "input_audio")
 
 
-def looks(items: Sequence[Mapping[str, Any]]) -> bool:
+_NAMED = {"id?": PLAIN, "call_id": PLAIN, "name": PLAIN, "namespace?": PLAIN, "status?": PLAIN}
+_PART = {"type": '"(?:in|out)put_text"', "text": STRING, "(?:annotations|logprobs)?": r"\[\]"}
+_SHAPES = {
+    "function_call": shape({"type": '"function_call"', **_NAMED, "arguments": STRING}),
+    "custom_tool_call": shape({"type": '"custom_tool_call"', **_NAMED, "input": STRING}),
+    "output": shape(
+        {
+            "type": '"(?:function|custom_tool)_call_output"',
+            "id?": PLAIN,
+            "call_id": PLAIN,
+            "output": STRING,
+            "status?": PLAIN,
+        }
+    ),
+    "reasoning": shape(
+        {
+            "type": '"reasoning"',
+            "id?": PLAIN,
+            "summary": rf"\[(?:{FLAT}(?:, ?+{FLAT})*+)?+\]",
+            "content?": r"null|\[\]",
+            "encrypted_content?": f"null|{STRING}",
+        }
+    ),
+    "message": shape(
+        {
+            "type?": '"message"',
+            "id?": PLAIN,
+            "role": '"(?:user|assistant)"',
+            "content": [STRING, (_PART,)],
+            "status?": PLAIN,
+            "phase?": PLAIN,
+        }
+    ),
+}
+usual = one_of(NAME, _SHAPES)
+
+
+def looks(usual: Sequence[Usual], others: Sequence[Object]) -> bool:
     """Whether a body is of this format: each item says its type, or is a message."""
-    return bool(items) and all("type" in item or "role" in item or "id" in item for item in items)
+    known = all("type" in item.held or "role" in item.held or "id" in item.held for item in others)
+    return known and bool(usual or others)
 
 
-def read(body: bytes, view: str, top: dict[str, Member]) -> Native:
-    """Read a body (see `converse.read`)."""
-    items = element_spans(view, top[LIST].start)
-    build = _Reading(body, view)
-    for number, (start, end) in enumerate(items):
-        build.item(number, start, end)
-    model = spans.decode(body[top["model"].start : top["model"].end]) if "model" in top else ""
-    made = build.out.done(model if isinstance(model, str) else "", _tools(body, top))
+def read(source: Source) -> Native:
+    """Read a body. Raises Unreadable for the first doubt, with its byte offset."""
+    build = _Reading(source)
+    source.each(NAME, build.usual, build.item)
+    model = source.value("model")
+    tools = _tools(source.value("tools"))
+    request = build.out.done(model if isinstance(model, str) else "", tools)
     held = build.held
     for key in ("previous_response_id", "conversation"):
-        if key in top and view[top[key].start] != "n":
+        if key in source.top and source.view[source.top[key].start] != "n":
             held = f"the history is held by the server ({key})"
-    return Native(NAME, body, view, items, build.roles, build.out.places, made, held)
+    return source.native(NAME, build.roles, build.out, request, held)
 
 
-def _tools(body: bytes, top: dict[str, Member]) -> list[str]:
-    given = spans.decode(body[top["tools"].start : top["tools"].end]) if "tools" in top else []
-    tools = [tool for tool in given if isinstance(tool, dict)] if isinstance(given, list) else []
+def _tools(declared: Any) -> list[str]:
+    tools = [tool for tool in declared if isinstance(tool, dict)] if isinstance(declared, list) else []
     inside = [one for tool in tools if isinstance(tool.get("tools"), list) for one in tool["tools"]]
     named = [one for one in (*tools, *inside) if isinstance(one, dict)]
     return [tool["name"] for tool in named if isinstance(tool.get("name"), str)]
@@ -76,141 +114,149 @@ def _tools(body: bytes, top: dict[str, Member]) -> list[str]:
 class _Reading:
     """The neutral body while it grows."""
 
-    def __init__(self, body: bytes, view: str) -> None:
-        self.body, self.view = body, view
+    def __init__(self, source: Source) -> None:
+        self.source = source
         self.out = Neutral()
         self.roles: list[str] = []
         self.held = ""
         self.given = 0
         self.waiting: list[tuple[str, str]] = []  # name and id of calls that are not answered yet, in order
 
-    def item(self, number: int, start: int, end: int) -> None:
+    def usual(self, number: int, item: tuple[str, re.Match[str]]) -> None:
+        """One item of a usual shape."""
+        (kind, found), body, out = item, self.source.body, self.out
+        self.roles.append(found["role"][1:-1] if kind == "message" else "")
+        if kind == "output":
+            id_, (start, end) = found["call_id"][1:-1], found.span("output")
+            self.answered(id_)
+            out.result(id_, body[start:end], reading.of_literal(self.source.view, start, end), Place(number))
+        elif kind == "reasoning":
+            out.thinking("assistant", self.source.item(number), Place(number))
+        elif kind == "message":
+            role: neutral.Role = "assistant" if found["role"] == '"assistant"' else "user"
+            if role == "user":
+                out.part()
+            phase = found["phase"] if role == "assistant" else None
+            start, end = found.span("content")
+            part = -1
+            if self.source.view[start] == "[":
+                part, (start, end) = 0, found.span("content_text")
+            out.text(role, body[start:end], Place(number, "content", part), f"phase:{phase}".encode() if phase else b"")
+        else:
+            id_, name = found["call_id"][1:-1], found["name"][1:-1]
+            self.waiting.append((name, id_))
+            start, end = found.span(_CALLS[kind])
+            out.call(id_, name, neutral.arguments(body[start:end]), Place(number))
+
+    def item(self, number: int, item: Object) -> None:
         """One item; the model's own form one message until somebody else speaks."""
-        found = spans.members(self.view, start)[0]
-        members = {member.key: member for member in found}
-        if len(members) != len(found):
-            raise Unreadable("a key stands twice in an item", start)
-        raw, place = self.body[start:end], Place(number)
-        type_ = self.text_of(members, "type") or ("message" if "role" in members else "")
-        self.roles.append(self.text_of(members, "role"))
+        if item.twins:
+            raise Unreadable("a key stands twice in an item", item.start)
+        place, out = Place(number), self.out
+        type_ = item.text("type") or ("message" if "role" in item.held else "")
+        self.roles.append(item.text("role") or "")
         if type_ == "message":
-            self.message(number, start, members, raw)
+            self.message(number, item)
         elif type_ in _CALLS:
-            self.call(type_, place, members, start)
+            self.call(type_, place, item)
         elif type_ in _ANSWERS:
-            self.answer(type_, place, members, raw)
+            self.answer(type_, place, item)
         elif type_ == "reasoning":
-            self.out.add("assistant", neutral.thinking(raw), place)
+            out.thinking("assistant", self.source.item(number), place)
         elif type_ in _SERVED:
             # Call and result in one: with it the world has spoken.
-            id_ = self.text_of(members, "id") or self.give()
-            self.out.add("assistant", neutral.served(id_, self.text_of(members, "name") or type_, raw), place)
-            self.out.add("assistant", neutral.serving(id_, b""), Place(number, "", -2))
-            self.out.part()
+            id_ = item.text("id") or self.give()
+            out.served(id_, item.text("name") or type_, self.source.item(number), place)
+            out.serving(id_, b"", Place(number, "", -2))
+            out.part()
         elif type_ == "compaction":
-            self.out.part()
-            self.out.add("assistant", neutral.compaction(raw), place)
-            self.out.part()
+            out.part()
+            out.compaction(self.source.item(number), place)
+            out.part()
         elif type_ in _CONTROL:
-            self.out.part()
-            self.out.add("user", neutral.control(raw), place)
+            out.part()
+            out.control("user", self.source.item(number), place)
         elif type_ in ("item_reference", ""):
             self.held = "the history is held by the server (an item_reference)"
-            self.out.add("user", neutral.control(raw), place)
+            out.control("user", self.source.item(number), place)
         else:
-            self.out.add("assistant", neutral.unknown(type_, raw), place)
-            self.out.part()  # who knows who made it
+            out.unknown("assistant", type_, self.source.item(number), place)
+            out.part()  # who knows who made it
 
-    def message(self, number: int, start: int, members: dict[str, Member], raw: bytes) -> None:
+    def message(self, number: int, item: Object) -> None:
         """A message: the agent's words, a person's, or the harness's."""
-        role, content = self.text_of(members, "role"), members.get("content")
+        role, content, words = item.text("role"), item.held.get("content"), item.string("content")
         if role not in ("user", "assistant", "system", "developer"):
-            raise Unreadable(f"a message of the unknown role {role!r}", start)
+            raise Unreadable(f"a message of the unknown role {role or ''!r}", item.start)
         speaker: neutral.Role = "assistant" if role == "assistant" else "user"
         if role != "assistant":
             self.out.part()
-        if role in ("system", "developer") or content is None or self.view[content.start] not in '"[':
-            self.out.add(speaker, neutral.control(raw), Place(number))
+        if role in ("system", "developer") or not (words or (type(content) is list and content)):
+            self.out.control(speaker, self.source.item(number), Place(number))
             return
         others = b""
         if role == "assistant":
-            but = ("type", "role", "content", "id", "status")
-            others = told({key: self.raw(member) for key, member in members.items() if key not in but})
-        if self.view[content.start] == '"':
-            self.out.add(speaker, neutral.text(self.raw(content), others), Place(number, "content"))
+            others = absent(self.source.body, item, ("type", "role", "content", "id", "status"))
+        if words:
+            self.out.text(speaker, self.source.raw(words), Place(number, "content"), others)
             return
-        parts = element_spans(self.view, content.start)
-        if not parts:
-            self.out.add(speaker, neutral.control(raw), Place(number))
-        for part, (at, end) in enumerate(parts):
-            self.part(Place(number, "content", part), speaker, others, at, end)
+        for part, held in enumerate(item.list("content")):
+            self.part(Place(number, "content", part), speaker, held, others)
 
-    def part(self, place: Place, role: neutral.Role, others: bytes, at: int, end: int) -> None:
+    def part(self, place: Place, role: neutral.Role, part: Object, others: bytes) -> None:
         """One part of a message's content."""
-        members = {member.key: member for member in spans.members(self.view, at)[0]}
-        type_ = self.text_of(members, "type")
-        if type_ in _WORDS and "text" in members and self.view[members["text"].start] == '"':
-            rest = absent(self.body, self.view, at, ("type", "text"))
-            self.out.add(role, neutral.text(self.raw(members["text"]), others + rest), place)
-        elif type_ == "refusal" and "refusal" in members and self.view[members["refusal"].start] == '"':
-            self.out.add(role, neutral.text(self.raw(members["refusal"]), b"refusal"), place)
-        elif type_ in _FILES:
-            raw = self.body[at:end]
-            self.out.add(role, neutral.attached(raw) if role == "user" else neutral.control(raw), place)
+        type_, raw = part.text("type") or "", self.source.raw
+        if type_ in _WORDS and (words := part.string("text")):
+            rest = absent(self.source.body, part, ("type", "text"))
+            self.out.text(role, raw(words), place, others + rest)
+        elif type_ == "refusal" and (words := part.string("refusal")):
+            self.out.text(role, raw(words), place, b"refusal")
+        elif type_ not in _FILES:
+            self.out.unknown(role, type_ or "part", raw(part.literal), place)
+        elif role == "user":
+            self.out.attached(role, raw(part.literal), place)
         else:
-            self.out.add(role, neutral.unknown(type_ or "part", self.body[at:end]), place)
+            self.out.control(role, raw(part.literal), place)
 
-    def call(self, type_: str, place: Place, members: dict[str, Member], start: int) -> None:
+    def call(self, type_: str, place: Place, item: Object) -> None:
         """A call, whatever its kind."""
-        id_ = self.text_of(members, "call_id") or self.text_of(members, "id")
-        id_ = id_ or self.give()
-        if type_ == "function_call" and not self.text_of(members, "name"):
-            raise Unreadable("a function_call without a name", start)
-        name = type_ if type_ == "tool_search_call" else self.text_of(members, "name") or type_.removesuffix("_call")
-        held = members.get(_CALLS[type_])
-        raw = self.raw(held) if held else b"{}"
-        caller = members.get("caller")
-        by = self.raw(caller) if caller is not None and self.view[caller.start] == "{" else b""
+        id_, name = item.text("call_id") or item.text("id") or self.give(), item.text("name")
+        if type_ == "function_call" and not name:
+            raise Unreadable("a function_call without a name", item.start)
+        if type_ == "tool_search_call":
+            name = type_
+        name = name or type_.removesuffix("_call")
+        key = _CALLS[type_]
+        raw = self.source.raw(item.span(key)) if key in item.held else b"{}"
+        by = self.source.raw(item.span("caller")) if type(item.held.get("caller")) is tuple else b""
         self.waiting.append((name, id_))
-        made = neutral.call(id_, name, neutral.arguments(raw) if raw[:1] == b'"' else raw, by)
-        self.out.add("assistant", made, place)
+        self.out.call(id_, name, neutral.arguments(raw) if raw[:1] == b'"' else raw, place, by)
 
-    def answer(self, type_: str, place: Place, members: dict[str, Member], raw: bytes) -> None:
+    def answer(self, type_: str, place: Place, item: Object) -> None:
         """An output; one without an id answers the first call that waits."""
-        ids = [self.text_of(members, key) for key in ("call_id", "approval_request_id", "id")]
+        ids = (item.text(key) for key in ("call_id", "approval_request_id", "id"))
         id_ = next((one for one in ids if one), "") or (self.waiting[0][1] if self.waiting else self.give())
-        self.waiting = [one for one in self.waiting if one[1] != id_]
-        held = members.get(_ANSWERS[type_])
-        self.out.add("user", neutral.result(id_, self.output(held, raw)), place)
+        self.answered(id_)
+        key = _ANSWERS[type_]
+        output = item.held.get(key)
+        if words := item.string(key):
+            self.out.result(id_, self.source.raw(words), reading.of_content(output), place)
+        elif type(output) is list:
+            self.out.results(id_, [neutral.part_of(self.source, part) for part in item.list(key)], place)
+        else:
+            whole = self.source.raw(item.span(key)) if key in item.held else self.source.item(place.item)
+            text = whole.decode("utf-8", "surrogatepass")
+            self.out.result(id_, spans.quote(text), reading.of_content(text), place)
 
-    def output(self, held: Member | None, raw: bytes) -> bytes:
-        """An output's content in the neutral shape."""
-        if held is not None and self.view[held.start] == '"':
-            return self.raw(held)
-        if held is None or self.view[held.start] != "[":
-            return spans.quote((self.raw(held) if held else raw).decode("utf-8", "surrogatepass"))
-        parts = []
-        for at, end in spans.elements(self.view, held.start)[0]:
-            text = spans.find(self.view, at, "text")
-            if text is not None and self.view[text.start] == '"':
-                parts.append(neutral.text(self.raw(text)))
-            else:
-                kind = spans.find(self.view, at, "type")
-                named = spans.decode(self.raw(kind)) if kind is not None else "part"
-                parts.append(neutral.other(str(named), self.body[at:end]))
-        return b"[%s]" % b",".join(parts)
+    def answered(self, id_: str) -> None:
+        """The call of that id waits no longer."""
+        if self.waiting:
+            self.waiting = [one for one in self.waiting if one[1] != id_]
 
     def give(self) -> str:
         """An id for what has none: its number among those (DESIGN: address)."""
         self.given += 1
         return str(self.given - 1)
-
-    def raw(self, member: Member) -> bytes:
-        return self.body[member.start : member.end]
-
-    def text_of(self, members: dict[str, Member], key: str) -> str:
-        member = members.get(key)
-        return str(spans.decode(self.raw(member))) if member is not None and self.view[member.start] == '"' else ""
 
 
 # ------------------------------------------------------------------------------------------------- writing

@@ -155,6 +155,8 @@ def _read(body: bytes, text: str, known: Request | None, upto: int) -> Request:
                 raise Unreadable("the key “messages” stands twice", at)
             above, first = dict(seen), start
             messages, end = _messages(text, start, [])
+        elif key in _OTHERS and text[start] == "[" and messages is None and text.find('"messages"', start) < 0:
+            raise Unreadable(_other_format({key: None}), 0)  # its history need not be read here
         else:
             value, end = scan(text, start)
             if key == "tools":
@@ -197,6 +199,10 @@ def _tool_names(text: str, at: int, tools: Any) -> tuple[str, ...]:
     starts = [start for start, _ in spans.elements(text, at)[0] if text[start] == "{"]
     exact = [_exact(text, start, "name") for start in starts if type(dict(scan(text, start)[0]).get("name")) is str]
     return tuple(exact)
+
+
+_OTHERS = ("input", "contents")
+"""Where other formats have their history."""
 
 
 def _other_format(seen: dict[str, Any]) -> str:
@@ -304,11 +310,7 @@ def _content(text: str, at: int) -> tuple[bool, tuple[Block, ...], int]:
                 raise Unreadable("a tool_result block without tool_use_id", at)
             if not id_.isascii():
                 id_ = _exact(text, at, "tool_use_id")
-            content = block.get("content")
-            if type(content) is str:
-                mark = _mark(content) if content.startswith(_MARKED) or content.endswith(_REMINDED) else ""
-            else:
-                mark = _mark_list(content)
+            mark = of_content(block.get("content"))
             error = block.get("is_error") is True
             found.append(_new(Block, (RESULT, "tool_result", at, end, id_, mark, error, False, MARK in block)))
         elif type_ == "text":
@@ -362,10 +364,7 @@ def _rarer(text: str, block: dict[str, Any], type_: Any, start: int, end: int) -
         signature = block.get("signature")
         if type(block.get("thinking")) is not str:
             raise Unreadable("a thinking block without thinking", start)
-        if signature == SIGNED_WITH_CALL:
-            return Block(kind, type_, start, end, "", WITH_CALL)
-        signed = type(signature) is str and may_be_narration(signature) and signed_narration(signature)
-        return Block(kind, type_, start, end, "", NARRATION if signed else "")
+        return Block(kind, type_, start, end, "", of_signature(signature))
     id_ = block.get("tool_use_id")
     return Block(kind, type_, start, end, id_ if kind is Kind.UNKNOWN and type(id_) is str else "")
 
@@ -373,6 +372,40 @@ def _rarer(text: str, block: dict[str, Any], type_: Any, start: int, end: int) -
 REFUSED, STUB, LOADS, NARRATION, WITH_CALL = "refused", "stub", "loads", "narration", "with call"
 """What the `name` of a block that is no call says of it: a human's refusal, an answer that points back, a
 loader of tools, thinking that was shown to the human, thinking that stays with a call of its message."""
+
+
+def of_signature(signature: Any) -> str:
+    """What a thinking block's scanned signature says of it."""
+    if type(signature) is not str:
+        return ""
+    if signature == SIGNED_WITH_CALL:
+        return WITH_CALL
+    return NARRATION if may_be_narration(signature) and signed_narration(signature) else ""
+
+
+def of_content(content: Any) -> str:
+    """What a result's scanned content says of it."""
+    if type(content) is str:
+        # Most say nothing: told apart without a call.
+        return _mark(content) if content.startswith(_MARKED) or content.endswith(_REMINDED) else ""
+    return _mark_list(content)
+
+
+_MAY_BEGIN = tuple(f'"{text[:12]}' for text in _MARKED)
+_LOOKED_AT = 1 + max(map(len, _MARKED))
+
+
+def of_literal(text: str, start: int, end: int) -> str:
+    """What a result's content says of it, where that is the string whose literal is ``text[start:end]``."""
+    tail = end - 6 * len(_REMINDED[1])
+    if not (
+        text.startswith(_MAY_BEGIN, start)
+        or text.find("system-reminder", tail, end) >= 0
+        or text.find("\\u", start, start + _LOOKED_AT) >= 0
+        or text.find("\\u", tail, end) >= 0
+    ):
+        return ""  # told apart without decoding it
+    return of_content(scanstring(text, start + 1, True)[0])
 
 
 def _mark(content: str) -> str:
@@ -478,7 +511,13 @@ def words(request: Request, block: Block) -> str:
 
 def result_text(request: Request, block: Block) -> str:
     """The texts of a result's content, joined by newlines; other content is named in brackets."""
-    return plain(spans.decode(request.body[block.start : block.end]).get("content"))
+    span = _value(request, block, "content")
+    if span is None:
+        return ""
+    literal = request.body[span.start : span.end]
+    if literal[:1] == b'"':
+        return str(scanstring(literal.decode("utf-8"), 1, True)[0])
+    return plain(spans.decode(literal))
 
 
 def embedded(request: Request, block: Block) -> list[int]:

@@ -27,7 +27,14 @@ WRITES = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
 _CHECKPOINT = re.compile(r"(?:^|[_.-])micro_handoff$").search
 _SAY = re.compile(r"(?:^|cutline[_.-]+)say$").search
 _ATTACHED = re.compile(r"Called the Read tool with the following input: (\{[^\n]*\})")
-_WRAPPERS = re.compile(r'\s*(?:\{"result":\s*"|<untrusted_context>\s*)?').match
+# What clients put before a result: Claude Code, Gemini CLI, Codex.
+_WRAPPERS = re.compile(r'\s*(?:\{"result":\s*"|<untrusted_context>\s*|Wall time: [0-9.]+ seconds\nOutput:\s*)?').match
+# How a result begins that says of itself that nothing was stored: ours, and Codex's own (docs/codex.md), unflagged.
+_NOT_STORED = (
+    "checkpoint refused:",
+    *("unsupported call: ", "tool call error: ", "MCP tool call error: ", "MCP tool call cancelled"),
+    *("user rejected MCP tool call", "user cancelled MCP tool call", "aborted by user"),
+)
 
 
 def is_checkpoint(block: Block) -> bool:
@@ -54,7 +61,7 @@ def attached(request: Request, block: Block) -> list[bytes]:
 
 
 def completed(request: Request, answer: Block) -> bool:
-    """Whether a checkpoint's result says that it was stored: no error flag, no `checkpoint refused:`."""
+    """Whether a checkpoint's result says that it was stored: no error flag, and no text that says otherwise."""
     return not answer.error and not _refuses(result_text(request, answer))
 
 
@@ -65,7 +72,7 @@ def is_stored(call: ToolCall) -> bool:
 
 def _refuses(result: str) -> bool:
     wrapper = _WRAPPERS(result)
-    return result.startswith("checkpoint refused:", wrapper.end() if wrapper else 0)
+    return result == "aborted" or result.startswith(_NOT_STORED, wrapper.end() if wrapper else 0)
 
 
 def pairs(messages: list[Message]) -> tuple[dict[tuple[int, int], tuple[int, int]], int]:
