@@ -5,10 +5,12 @@ Every cut is proven, and run through the validator of its format, which was writ
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +18,11 @@ from hypothesis import strategies as st
 
 import abroad
 import wire_bodies
-from cutline import CutError, cut, verify
+from cutline import CutError, cut, spans, verify
+from cutline.errors import Unreadable
+from cutline.wire import formats
+from cutline.wire.anthropic import reading
+from cutline.wire.shapes import PLAIN, STRING, shape
 from validators import converse, gemini, openai_chat, openai_responses
 
 FORMATS = tuple(abroad.FORMATS)
@@ -120,6 +126,70 @@ def test_a_strict_server_never_hears_two_assistants_in_a_row(data: Any) -> None:
         return  # nothing is folded across the harness's words
     if done.changed and not faults("openai_chat", body, strict=True):
         assert faults("openai_chat", done.body, strict=True) == []
+
+
+# ------------------------------------------------------------------------------------------- the usual shapes
+
+
+def _read_both_ways(body: bytes) -> None:
+    """What the patterns for the usual shapes read is what the whole reader reads."""
+    found = formats.read(body)
+    with contextlib.ExitStack() as stack:
+        for name in formats.NAMES:
+            stack.enter_context(mock.patch.object(formats.format_of(name), "usual", lambda view, at: None))
+        assert formats.read(body) == found
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@settings(max_examples=15)
+@given(data=st.data())
+def test_an_item_of_a_usual_shape_is_read_as_any_other(format: str, data: Any) -> None:
+    _read_both_ways(data.draw(abroad.bodies(format)))
+
+
+@pytest.mark.skipif(not wire_bodies.recorded(), reason=wire_bodies.MISSING)
+def test_recorded_items_of_usual_shapes_are_read_as_any_others() -> None:
+    for _, format, body in wire_bodies.recorded():
+        if format in FORMATS:
+            with contextlib.suppress(Unreadable):
+                _read_both_ways(body)
+
+
+def test_a_shape_has_its_members_each_once_in_any_order() -> None:
+    match = shape({"role": '"tool"', "content": STRING, "name?": PLAIN, "of": {"id": PLAIN}})
+    found = match('{"of":{"id":"a"}, "content": "x\\\\", "role":"tool"},', 0)
+    assert found and (found["of_id"], found["content"], found["name"]) == ('"a"', '"x\\\\"', None)
+    for other in (
+        '{"content":"x","role":"tool"}',
+        '{"role":"tool","content":"x","of":{"id":"a"},"more":1}',
+        '{"role":"tool","content":"x","of":{"id":"a"},"role":"tool"}',
+        '{"role":"tool","content":"x","of":{"id":"a"},}',
+        '{"role":"tool","content":"\t","of":{"id":"a"}}',
+        '{"role":"tool","content":"\\x","of":{"id":"a"}}',
+        '{"role":"tool","content":"x","of":{"id":""}}',
+    ):
+        assert match(other, 0) is None, other
+
+
+@pytest.mark.parametrize(
+    "text", [*reading.REFUSALS, *reading.STUBS, reading.QUEUED + "</system-reminder>", "plain", ""]
+)
+def test_what_a_result_says_of_itself_is_seen_in_any_spelling(text: str) -> None:
+    whole = text + " and more" * (not text.endswith(">"))
+    spelled = (json.dumps(whole), json.dumps(whole, ensure_ascii=False), "".join(f"\\u{ord(one):04x}" for one in whole))
+    for literal in (*spelled[:2], f'"{spelled[2]}"'):
+        view = f"[{literal}]".encode().decode("latin-1")
+        says = reading.of_content(spans.scan(view, 1)[0])
+        assert reading.of_literal(view, 1, len(view) - 1) == says
+        assert bool(says) == (text not in ("plain", ""))
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_more_bytes_behind_a_body_are_a_doubt(format: str) -> None:
+    body = _small(format) + b" x"
+    done = cut(body)
+    assert done.body is body and "more bytes" in done.reason
+    assert verify(body, body).unchanged
 
 
 # -------------------------------------------------------------------------------------------- recorded bodies

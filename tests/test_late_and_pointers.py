@@ -188,6 +188,15 @@ class TestAMemoInALiveSession:
         grown = self.live(*START, *TAIL)
         assert memo.cut(grown).body == cut(grown).body
 
+    def test_thinking_behind_the_seam_that_goes_late_goes_from_what_grew_too(self):
+        """The memo once copied it as it came."""
+        memo = Memo()
+        thought = {"type": "thinking", "thinking": "hm", "signature": "abc"}
+        grown = self.live(*START, agent(thought, call("c9", "Bash", command="ls")), world(result("c9", "a")))
+        for whole in (self.live(*START), grown):
+            assert memo.cut(whole, late=True).body == cut(whole, late=True).body
+        assert b"abc" in cut(grown).body and b"abc" not in cut(grown, late=True).body
+
     def test_a_history_without_a_checkpoint_is_read_on_from_where_it_was(self, monkeypatch: pytest.MonkeyPatch):
         memo, read = Memo(), []
         known = wire.read

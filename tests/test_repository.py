@@ -106,3 +106,17 @@ def test_what_is_installed_needs_nothing_of_the_developers(tmp_path: Path):
     where = "import cutline, pathlib; print((pathlib.Path(cutline.__file__).parent / 'py.typed').is_file())"
     typed = subprocess.run([*alone, "python", "-c", where], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert typed.stdout.strip() == "True"
+
+
+def test_every_live_file_is_run_by_one_step():
+    """The steps name their files, so that each stays under eight minutes: a new one must not be forgotten."""
+    script = (ROOT / ".ci" / "run").read_text()
+    words = [word for line in script.splitlines() if line.startswith("live ") for word in _words(line)]
+    live = sorted(path.name.removeprefix("test_") for path in (ROOT / "tests" / "live").glob("test_*.py"))
+    assert sorted(words) == live
+
+
+def _words(line: str) -> list[str]:
+    """The file names of a step, braces spelled out as the shell does."""
+    done = subprocess.run(["bash", "-c", f"printf '%s\\n' {line}"], capture_output=True, text=True, check=True)
+    return [word for word in done.stdout.splitlines() if word.endswith(".py")]

@@ -175,8 +175,10 @@ def _cut(body: bytes, options: Options, *, strict: bool = False) -> Cut:
     try:
         request = wire.read(body)
     except Unreadable as error:
-        return cut_native(body, options, error, strict=strict)
-    return cut_read(body, request, options)
+        doubt = Unreadable(error.what, error.at)  # that one holds on to all that was read
+    else:
+        return cut_read(body, request, options)
+    return cut_native(body, options, doubt, strict=strict)
 
 
 def cut_native(body: bytes, options: Options, doubt: Unreadable, *, strict: bool) -> Cut:

@@ -21,6 +21,7 @@ Verdict = Literal["late", "strict", "original"]
 role, or none at this seam."""
 Profile = Literal["strict"] | None
 
+_ROOM = 16 * 1024 * 1024  # bytes of the histories that are remembered: some dozens of sessions at once, or their agents
 _SMALL = 1024 * 1024  # bytes that are searched for the checkpoint's name in a fraction of a millisecond
 
 
@@ -44,7 +45,7 @@ class Cutter:
     def __init__(self, profile: Profile = None, keep_tools: Iterable[str] = ()) -> None:
         self.profile = profile
         self.keep_tools = frozenset(keep_tools)
-        self._memo = Memo()
+        self._memo = Memo(room=_ROOM)
         self._proven: list[tuple[object, str]] = []
 
     def is_quick(self, body: bytes) -> bool:
@@ -78,7 +79,7 @@ class Cutter:
         if fault:
             return Cut(body, False, f"the proof failed: {fault}"), "", fault
         seam = seam_address(done)
-        self._proven = [(done.plan, seam), *self._proven[:7]]
+        self._proven = [one for one in ((done.plan, seam), *self._proven) if self._memo.holds(one[0])]
         return done, seam, ""
 
 

@@ -30,13 +30,18 @@ _PATH = "/mcp"
 _CLOSING_S = 1  # how long open answers are waited for at the end
 
 
-def over_stdio(tools: Tools, resources: Resources) -> None:
-    """Serve over standard input and output until the client closes them."""
+def over_stdio(tools: Tools, resources: Resources, instructions: str | None = None) -> None:
+    """Serve over standard input and output until the client closes them.
+
+    Args:
+        tools, resources: what is served.
+        instructions: MCP's own, for the agent, which some clients pass on; None for none.
+    """
     import anyio
     from mcp.server.stdio import stdio_server
 
     async def run() -> None:
-        server = _server(tools, resources)
+        server = _server(tools, resources, instructions)
         async with stdio_server() as (incoming, outgoing), anyio.create_task_group() as group:
             mended, mending = anyio.create_memory_object_stream[Any](0)
             group.start_soon(_mend, incoming, mended)
@@ -130,7 +135,7 @@ def _guarded(serve: Callable[..., Any], token: str) -> Callable[..., Any]:
     return application
 
 
-def _server(tools: Tools, resources: Resources) -> Any:
+def _server(tools: Tools, resources: Resources, instructions: str | None = None) -> Any:
     """The official library's server, with everything that Cutline answers."""
     import anyio
     from mcp import types
@@ -194,6 +199,7 @@ def _server(tools: Tools, resources: Resources) -> Any:
     return Server(
         "cutline",
         version=str(mandate.VERSION),
+        instructions=instructions,
         on_list_tools=on_list_tools,
         on_call_tool=on_call_tool,
         on_list_resources=on_list_resources,

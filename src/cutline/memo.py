@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from .blocks import Kind, Message
 from .cut import NAME, Cut, check, cut_native, cut_read, nameless, names_checkpoint
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from .wire.neutral import Native
 
 _GLANCE = 4096  # bytes by which a history is recognised before it is compared
+_MOST = 64  # histories that are remembered at most
+_Held = TypeVar("_Held")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +53,12 @@ class Memo:
 
     Args:
         size: how many histories to remember; each costs the memory of its last body and of its cut.
+        room: bytes of histories up to which more of them are remembered, 64 at most.
     """
 
-    def __init__(self, size: int = 4) -> None:
+    def __init__(self, size: int = 4, room: int = 0) -> None:
         self._size = size
+        self._room = room
         self._entries: list[_Entry] = []  # the last used first
         self._read: list[wire.Request] = []
 
@@ -85,17 +89,24 @@ class Memo:
         try:
             request, known, shared = self._request(body)
         except Unreadable as error:
-            done = cut_native(body, options, error, strict=profile == "strict")
-            made = _entry_native(body, options, done) if profile is None else None
+            doubt: Unreadable | None = Unreadable(error.what, error.at)  # that one holds on to all that was read
         else:
+            doubt = None
             for entry in entries:
                 if _grew(request, entry, shared if entry.known is known else 0):
                     return self._again(entry, request, body)
             done = cut_read(body, request, options)
             made = _entry(request, options, done)
+        if doubt is not None:
+            done = cut_native(body, options, doubt, strict=profile == "strict")
+            made = _entry_native(body, options, done) if profile is None else None
         if made is not None:
-            self._entries = [made, *self._entries][: self._size]
+            self._entries = self._newest([made, *self._entries], lambda entry: len(entry.known.body))
         return done
+
+    def holds(self, plan: object) -> bool:
+        """Whether a history that was cut by a plan is remembered."""
+        return any(entry.done.plan is plan for entry in self._entries)
 
     def expects(self, body: bytes) -> tuple[Plan, int] | None:
         """The plan by which a body will be cut without much work, and how many of its bytes are known.
@@ -130,8 +141,19 @@ class Memo:
         request = wire.read(body, known, shared)
         # Where most of it was known it is the same history, grown or a little shorter; else it is another one.
         same = known if known is not None and 2 * shared >= len(known.messages) else None
-        self._read = [request, *(one for one in self._read if one is not same)][: self._size]
+        others = (one for one in self._read if one is not same)
+        self._read = self._newest([request, *others], lambda one: len(one.body))
         return request, known, shared
+
+    def _newest(self, held: list[_Held], weigh: Callable[[_Held], int]) -> list[_Held]:
+        """The first of those that are remembered, as many as there is room for."""
+        kept, weight = 0, 0
+        for one in held[:_MOST]:
+            weight += weigh(one)
+            if kept >= self._size and weight > self._room:
+                break
+            kept += 1
+        return held[:kept]
 
 
 def _grew(request: wire.Request, entry: _Entry, shared: int) -> bool:
@@ -170,7 +192,7 @@ def _grown_native(body: bytes, entry: _Entry) -> Native | None:
         return None
     if _matters(later, tail.request, entry.options):
         return None
-    return replace(known, body=body, view=tail.view, items=[*known.items[:looked], *tail.items])
+    return replace(known, body=body, view="", top=tail.top, items=[*known.items[:looked], *tail.items])
 
 
 def _alike(request: wire.Request, known: wire.Request) -> bool:
@@ -207,8 +229,11 @@ def _shared(body: bytes, last: bytes, count: int, span: Callable[[int], tuple[in
         count: how many that one has.
         span: where each of those stands.
     """
-    start = span(0)[0] if count else 0
-    if not count or not body.startswith(last[:start]):
+    if not count:
+        return 0
+    start, end = span(0)
+    glance = slice(max(start, end - _GLANCE), end)  # most others differ in the first one already
+    if body[glance] != last[glance] or not body.startswith(last[:start]):
         return 0
     low, high = 0, count
     while low < high:

@@ -7,11 +7,13 @@ cache, once for each version; a test is skipped only where npm does not answer.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
 import sys
 import threading
+import time
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -291,3 +293,14 @@ def install(version: str = VERSION) -> Path:
             npm.install(folder, PACKAGE, version)
             assert npm.works([binary]), f"{binary} does not run"
     return binary
+
+
+def by_chatgpt() -> dict[str, Any]:
+    """What the client's auth.json holds of a login with ChatGPT, made up and long valid."""
+    claims = {"chatgpt_plan_type": "pro", "chatgpt_account_id": "account", "chatgpt_user_id": "user"}
+    held = {"email": "someone@example.com", "exp": 4_102_444_800, "https://api.openai.com/auth": claims}
+    parts = [base64.urlsafe_b64encode(json.dumps(one).encode()).decode().rstrip("=") for one in ({"alg": "none"}, held)]
+    token = f"{'.'.join(parts)}.c2ln"
+    tokens = {"id_token": token, "access_token": token, "refresh_token": "refresh", "account_id": "account"}
+    fresh = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return {"auth_mode": "chatgpt", "OPENAI_API_KEY": None, "tokens": tokens, "last_refresh": fresh}

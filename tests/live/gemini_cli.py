@@ -32,6 +32,9 @@ VERSION = os.environ.get("CUTLINE_GEMINI_CLI") or "0.61.0"
 
 MODEL = "gemini-3-pro-preview"
 
+NO_LOOP = '{"unproductive_state_analysis": "It gets on.", "unproductive_state_confidence": 0}'
+"""What is answered where the client asks for JSON: from the thirtieth turn on it asks whether the agent runs in a loop."""
+
 Part = dict[str, Any]
 Content = dict[str, Any]
 
@@ -112,7 +115,8 @@ class Upstream:
                 return {"error": {"code": 400, "message": said, "status": "INVALID_ARGUMENT"}}
             if not body.get("tools"):
                 self.others.append(body)
-            parts = self._told(body) if body.get("tools") else [text("ok")]
+            asks_json = "json" in str(body.get("generationConfig", {}).get("responseMimeType", ""))
+            parts = self._told(body) if body.get("tools") else [text(NO_LOOP if asks_json else "ok")]
         weighed = len(json.dumps(body)) // 4
         return {
             "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}],

@@ -23,9 +23,15 @@ DOCUMENT: dict[str, Any] = {"done": "the first part", "open": "the second", "wen
 
 
 def upstream(script: Sequence[list[Part]] | Callable[[dict[str, Any]], list[Part]]) -> Upstream:
-    """A provider that refuses what Gemini's API would."""
+    """A provider that refuses what Gemini's API would.
+
+    But for the client's own look for loops, which from the thirtieth turn on sends the last twenty contents as they
+    stand, a call without its response among them.
+    """
 
     def refuses(path: str, body: dict[str, Any]) -> str:
+        if not body.get("tools"):
+            return ""
         named = re.search(r"/models/([^:/]+):", path)
         return "; ".join(validator.faults(body, model=named[1] if named else MODEL))
 

@@ -69,8 +69,7 @@ def test_two_checkpoints(tmp_path: Path, made: Callable[..., Any], how: str):
     through = cutline.Transport(record=tmp_path / "record.db")
 
     async def task(url: str) -> str:
-        model = made(url, through)
-        bound = model.bind_tools(TOOLS)
+        bound = made(url, through).bind_tools(TOOLS)
         messages: list[Any] = [core.HumanMessage(GO)]
         while True:
             if how == "ainvoke":
@@ -82,7 +81,8 @@ def test_two_checkpoints(tmp_path: Path, made: Callable[..., Any], how: str):
                 answer = sum(chunks[1:], chunks[0])
             messages.append(answer)
             if not answer.tool_calls:
-                await close(model)
+                through.close()
+                await through.aclose()
                 return str(answer.text)
             for call in answer.tool_calls:
                 own = call["name"] == TOOL
@@ -92,18 +92,3 @@ def test_two_checkpoints(tmp_path: Path, made: Callable[..., Any], how: str):
     with Provider(script()) as provider:
         assert asyncio.run(task(provider.url)) == END
         holds(provider, through)
-
-
-async def close(model: Any) -> None:
-    """Close what the model holds open: it does not do so itself with clients that it was given."""
-    for name in ("_client", "root_client", "client"):
-        held = getattr(model, name, None)
-        if callable(getattr(held, "close", None)):
-            held.close()
-    for name in ("_async_client", "root_async_client"):
-        held = getattr(model, name, None)
-        if callable(getattr(held, "close", None)):
-            await held.close()
-    aio = getattr(getattr(model, "client", None), "aio", None)
-    if aio is not None:
-        await aio.aclose()

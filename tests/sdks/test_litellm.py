@@ -85,6 +85,8 @@ def test_two_checkpoints(tmp_path: Path, litellm: Any, provider: str, how: str):
             messages.append(message.model_dump(exclude_none=True, include={"role", "content", "tool_calls"}))
             given = results(through, message)
             if not given:
+                through.close()
+                await through.aclose()
                 return str(message.content)
             messages += given
 

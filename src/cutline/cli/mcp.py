@@ -19,17 +19,20 @@ if TYPE_CHECKING:
 @click.command("mcp")
 @click.option("--http", is_flag=True, help="Serve over HTTP on loopback until interrupted, and print the address.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Listen on this port of 127.0.0.1, under --http.")
-def command(http: bool, port: int | None) -> None:
+@click.option("--mandate", "mandated", is_flag=True, help="Give the mandate as the server's instructions; not --http.")
+def command(http: bool, port: int | None, mandated: bool) -> None:
     """Serve micro_handoff, recall and say to a client (MCP over standard input and output)."""
     import secrets
 
-    from .. import mcp_serving, project
+    from .. import mandate, mcp_serving, project
     from ..errors import InputError
     from ..mcp import Tools
     from ..resources import Resources
 
     if port is not None and not http:
         raise InputError("--port goes with --http; without it there is no port, only standard input and output")
+    if mandated and http:
+        raise InputError("--mandate goes with standard input and output, not with --http")
     here = Path(os.environ.get("CLAUDE_PROJECT_DIR") or Path.cwd())
     scope, held = project.project(here), _record()
     tools = Tools(here, scope, held, os.environ.get("CLAUDE_CODE_SESSION_ID", ""))
@@ -37,7 +40,7 @@ def command(http: bool, port: int | None) -> None:
     if http:
         mcp_serving.over_http(tools, resources, secrets.token_urlsafe(24), port or 0, _serving)
     else:
-        mcp_serving.over_stdio(tools, resources)
+        mcp_serving.over_stdio(tools, resources, mandate.MANDATE if mandated else None)
 
 
 def _record() -> Record | None:

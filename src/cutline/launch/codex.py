@@ -29,7 +29,16 @@ _NONE = frozenset(
         *("migrate-nfs-db", "unarchive", "cloud", "exec-server", "features", "help", "mcp-server", "execpolicy"),
     )
 )
-_SHORT = {"c": "config", "i": "image", "m": "model", "p": "profile", "s": "sandbox", "C": "cd", "a": "approve", "o": "o"}
+_SHORT = {
+    "c": "config",
+    "i": "image",
+    "m": "model",
+    "p": "profile",
+    "s": "sandbox",
+    "C": "cd",
+    "a": "approve",
+    "o": "o",
+}
 _VALUED = frozenset(
     (
         *("config", "enable", "disable", "remote", "remote-auth-token-env", "image", "model", "local-provider"),
@@ -48,7 +57,8 @@ class Asked:
     Attributes:
         rest: the arguments without the overrides.
         overrides: the user's `-c`, in their order.
-        command: "exec", "resume", "fork" or "review"; "" for a session of its own on the terminal.
+        command: "exec" or "review", headless, or "resume" or "fork"; "" for a session on the terminal.
+        again: it goes on in a session that there was.
         profile: the value of `--profile`; "" where it is not given.
         directory: the value of `--cd`; "" where it is not given.
         local: the provider that `--oss` means, or "?" where the configuration tells it; "" without the flag.
@@ -58,6 +68,7 @@ class Asked:
     rest: tuple[str, ...]
     overrides: tuple[str, ...] = ()
     command: str = ""
+    again: bool = False
     profile: str = ""
     directory: str = ""
     local: str = ""
@@ -90,7 +101,7 @@ def asked(arguments: Sequence[str]) -> Asked:
     rest: list[str] = []
     overrides: list[str] = []
     found: dict[str, str] = {}
-    command = None
+    words: list[str] = []
     at = 0
     while at < len(arguments):
         word = arguments[at]
@@ -100,10 +111,9 @@ def asked(arguments: Sequence[str]) -> Asked:
             break
         name, value = _option(word)
         if not name:
-            if command is None:
-                command = _SESSIONS.get(word, "")
-                if word in _NONE:
-                    raise InputError(f"run starts a session; for this, type: codex {shlex.join(arguments)}")
+            if not words and word in _NONE:
+                raise InputError(f"run starts a session; for this, type: codex {shlex.join(arguments)}")
+            words.append(word)
             rest.append(word)
             continue
         given = [word]
@@ -126,7 +136,9 @@ def asked(arguments: Sequence[str]) -> Asked:
     local = (found.get("local-provider") or "?") if "oss" in found else ""
     profile, directory = found.get("profile", ""), found.get("cd", "")
     plain = "ignore-user-config" in found
-    return Asked(tuple(rest), tuple(overrides), command or "", profile, directory, local, plain)
+    command = _SESSIONS.get(words[0], "") if words else ""
+    again = bool({"resume", "fork"} & {command, *(words[1:2] if command == "exec" else ())})
+    return Asked(tuple(rest), tuple(overrides), command, again, profile, directory, local, plain)
 
 
 def _option(word: str) -> tuple[str, str | None]:
@@ -237,7 +249,8 @@ def compose(
     words = run_words(folder, wish)
     # The client gives a server few of its variables; by this one recall finds the session files.
     kept = {name: environment[name] for name in ("CODEX_HOME", "XDG_DATA_HOME") if environment.get(name)}
-    server = own(python, "mcp")
+    # In a session that there was the client gives no new instructions; the server's stand beside its tools.
+    server = own(python, "mcp", *(["--mandate"] if user.again else []))
     ours: list[tuple[str, Any]] = [
         *((key, address) for key in upstream.points),
         *upstream.sets,

@@ -17,7 +17,14 @@ from .start import Prepared, Start, Wish
 _PROBE_S = 20
 _SYSTEM = Path("/etc/codex/config.toml")
 # What a project's own file may not set, in the client.
-_NOT_THE_PROJECTS = ("openai_base_url", "chatgpt_base_url", "model_provider", "model_providers", "profile", "oss_provider")
+_NOT_THE_PROJECTS = (
+    "openai_base_url",
+    "chatgpt_base_url",
+    "model_provider",
+    "model_providers",
+    "profile",
+    "oss_provider",
+)
 
 
 def prepare(

@@ -6,6 +6,7 @@ what is not recognised is an ordinary turn.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -38,6 +39,8 @@ _SESSION = ("x-session-id", "x-session-affinity", "session_id")
 """opencode's, pi's, and what others send to be led to the same cache."""
 _KEY = re.compile(rb'"(?:prompt_cache_key|session_id)"\s*:\s*"([\x20-\x21\x23-\x5b\x5d-\x7e]{1,200})"')
 
+_ENDS = re.compile(rb'"name"\s*:\s*"complete_task"')
+
 
 def ids(headers: Mapping[str, str], body: bytes = b"") -> tuple[str, str]:
     """Session and sub-agent of a request, "" where it names none.
@@ -58,10 +61,23 @@ def ids(headers: Mapping[str, str], body: bytes = b"") -> tuple[str, str]:
     named = next(
         (headers[name] for name in ("x-session-id", "x-session-affinity", "session_id") if name in headers), ""
     )
+    agent = _helper(body) if headers.get("user-agent", "").startswith("GeminiCLI") else ""
     if named or not body:
-        return named, ""
+        return named, agent
     found = _KEY.search(body)  # inside of a text its quotes would be escaped
-    return (found[1].decode() if found else ""), ""
+    return (found[1].decode() if found else ""), agent
+
+
+def _helper(body: bytes) -> str:
+    """Which of Gemini CLI's sub-agents asks, by what it was told first; "" for the main agent.
+
+    Nothing else tells them apart, but that a sub-agent, and it alone, is offered a tool to end with.
+    """
+    if not _ENDS.search(body):
+        return ""
+    start = body.find(b'"contents"')
+    told = body[start : body.find(b'"role"', start + len(b'"contents"'))]
+    return f"sub-{hashlib.sha256(told).hexdigest()[:12]}"
 
 
 def metered(headers: Mapping[str, str], format: str = "anthropic") -> bool:

@@ -28,6 +28,7 @@ from .ledger import Account, offers_tools
 from .plan import Forward
 
 _ANSWER_S = 1.5  # a hook may come before its answer was read; the client waits for it
+_TOLD_S = 1.0  # how old a status may be while requests come faster than they are noted
 _AGAIN_S = 20.0  # how often a growing history is proven whole, and its narration judged
 
 
@@ -75,6 +76,7 @@ class Observer:
         self._came = self._counted = 0
         self._last = ""
         self._answered = threading.Condition()
+        self._told = 0.0
         self._telling = threading.Lock()
         self._dear: threading.Thread | None = None
         self._thread = threading.Thread(target=self._run, name="cutline-observer", daemon=True)
@@ -179,7 +181,9 @@ class Observer:
                 )
             )
         self._last = sent.session
-        self._tell(sent.session)
+        if self._queue.empty() or time.monotonic() - self._told > _TOLD_S:  # else the next one's is soon told
+            self._told = time.monotonic()
+            self._tell(sent.session)
         self._look_again(passed, account)
 
     def _follow(self, passed: Passed, answer: tap.Answer) -> None:

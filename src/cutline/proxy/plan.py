@@ -32,6 +32,8 @@ _HOP = frozenset(
         *("trailer", "transfer-encoding", "upgrade", "host", "content-length", "expect"),
     )
 )
+_TOLD = re.compile(rb'"model"\s*:\s*"([\x20-\x21\x23-\x5b\x5d-\x7e]+)"')
+"""The model, where the request stands inside of another one that names it first."""
 _ANTHROPIC = b'"anthropic_version"'  # Bedrock and Vertex want it of every body for a model of Anthropic's
 _GOOGLE = {400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 413: "INVALID_ARGUMENT"}
 
@@ -179,6 +181,8 @@ def forward(
     start, end = _inside(plain, route.inside)
     whole = plain[start:end] if route.inside else plain
     came = _as_it_came(route, headers, body, whole)
+    if route.inside and not came.model and (told := _TOLD.search(plain, 0, start)):
+        came = replace(came, model=told[1].decode())
     if route.kind == "compaction" or (
         route.kind == "turn" and client.is_compaction(whole, cutter.known(whole), headers)
     ):

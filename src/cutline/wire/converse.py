@@ -17,7 +17,7 @@ from ..spans import Object
 from . import neutral
 from .anthropic import reading
 from .editing import Added, Edit, Inside, Item, absent, adding, left_out, merged
-from .neutral import Native, Neutral, Place, Source
+from .neutral import Native, Neutral, Place, Settings, Source
 from .shapes import FLAT, PLAIN, STRING, Usual, list_of, shape
 
 NAME = "converse"
@@ -51,17 +51,19 @@ def _is_block(value: Any) -> bool:
     return "type" not in keys and not _KEYS.isdisjoint(keys)
 
 
-def read(source: Source) -> Native:
-    """Read a body. Raises Unreadable for the first doubt, with its byte offset."""
-    build = _Reading(source)
-    source.each(NAME, build.usual, build.message)
+def settings(source: Source) -> Settings:
+    """What a body says beside its history."""
     asked = source.value("additionalModelRequestFields")
     thinking = asked.get("thinking") if isinstance(asked, dict) else None
     manual = isinstance(thinking, dict) and thinking.get("type") == "enabled"
-    model = source.value("modelId")
-    tools = _tools(source.value("toolConfig"))
-    request = build.out.done(model if isinstance(model, str) else "", tools, thinking="enabled" if manual else "")
-    return source.native(NAME, build.roles, build.out, request)
+    return Settings(source.text("modelId"), _tools(source.value("toolConfig")), "enabled" if manual else "")
+
+
+def read(source: Source, settings: Settings) -> Native:
+    """Read a body. Raises Unreadable for the first doubt, with its byte offset."""
+    build = _Reading(source)
+    source.each(NAME, build.usual, build.message)
+    return source.native(NAME, build.roles, build.out, settings)
 
 
 def _tools(given: Any) -> list[str]:

@@ -13,7 +13,7 @@ from .. import spans
 from ..errors import Unreadable
 from ..spans import DOUBTS, Object
 from .editing import Added, Edit, Inside, Item
-from .neutral import Native, Place, Source
+from .neutral import Native, Place, Settings, Source
 from .shapes import Reader, Usual
 
 _LISTS = {"messages": ("openai_chat", "converse"), "input": ("openai_responses",), "contents": ("gemini",)}
@@ -40,7 +40,10 @@ class Format(Protocol):
     def looks(self, usual: Sequence[Usual], others: Sequence[Object]) -> bool:
         """Whether a body is of this format, by the items of its history that `usual` read and those that it did not."""
 
-    def read(self, source: Source) -> Native:
+    def settings(self, source: Source) -> Settings:
+        """What a body says beside its history."""
+
+    def read(self, source: Source, settings: Settings) -> Native:
         """Read a body. Raises Unreadable for the first doubt."""
 
     def edits(self, native: Native, item: Item, inside: Inside, added: Mapping[Place, Sequence[Added]]) -> list[Edit]:
@@ -88,7 +91,7 @@ def read(body: bytes) -> Native | None:
             raise Unreadable(_BOTH.format(", ".join(fits)), top[key].start)
         if len(top) != len(found):
             raise Unreadable("a key stands twice in the body", 0)
-        return format_of(fits[0]).read(Source(body, view, top, lists[key]))
+        return _read(fits[0], Source(body, view, top, lists[key]))
     except DOUBTS as error:
         raise spans.doubt(error, view) from None
 
@@ -104,7 +107,7 @@ def of_items(format: str, literals: Sequence[bytes]) -> Native:
     view = spans.view(body)
     try:
         items, end = spans.scanned(view, len(key) + 4, _usual(key))
-        return format_of(format).read(Source(body, view, {key: spans.Member(key, 1, len(key) + 4, end)}, items))
+        return _read(format, Source(body, view, {key: spans.Member(key, 1, len(key) + 4, end)}, items))
     except DOUBTS as error:
         raise spans.doubt(error, view) from None
 
@@ -121,27 +124,40 @@ def behind(body: bytes, known: Native, upto: int) -> Native | None:
         Its items, from there on, as if no others were; None where they are not of the known body's format, or there is
         any doubt.
     """
-    start = known.items[upto - 1][1]
-    key = next(key for key in _LISTS if key in known.top)
+    start, (key, at, list_, last) = known.items[upto - 1][1], known.top[_key_of(known)]
+    top = {name: member for name, member in known.top.items() if member.at < at}
     try:
         view = spans.view(body, start)
-        at, more = spans.after(view, start, "]")
-        items, at = spans.further(view, at, _usual(key)) if more else ([], at)
-        at, more = spans.after(view, at, "}")
-        found, at = spans.following(view, at) if more else ([], at)
-        top = {name: member for name, member in known.top.items() if member.at < known.items[0][0]}
-        size = len(top) + len(found)
-        top |= {member.key: member for member in found}
+        at_next, more = spans.after(view, start, "]")
+        items, end = spans.further(view, at_next, _usual(key)) if more else ([], at_next)
+        top[key] = spans.Member(key, at, list_, end)
+        settings: Settings | None = known.settings
+        if body[end:] != known.body[last:]:
+            settings = None
+            at_next, more = spans.after(view, end, "}")
+            found, at_next = spans.following(view, at_next) if more else ([], at_next)
+            if any(member.key in _LISTS or member.key in top for member in found):
+                return None
+            top |= {member.key: member for member in found}
+            if len({member.key for member in found}) != len(found) or spans.skip(view, at_next) != len(view):
+                return None
         # What is a format's by one of its items stays so; what is by all of them must be by these too.
-        if any(member.key in _LISTS for member in found):
-            return None
         fits = _fits(key, view, items)
-        mine = fits == [known.format] or not (fits or (items and known.format != "openai_chat"))
-        if not mine or len(top) != size or spans.skip(view, at) != len(view):
+        if fits != [known.format] and (fits or (items and known.format != "openai_chat")):
             return None
-        return format_of(known.format).read(Source(body, view, top, items))
+        source, module = Source(body, view, top, items), format_of(known.format)
+        return module.read(source, settings or module.settings(source))
     except (Unreadable, *DOUBTS):
         return None
+
+
+def _key_of(native: Native) -> str:
+    return next(key for key, names in _LISTS.items() if native.format in names)
+
+
+def _read(format: str, source: Source) -> Native:
+    module = format_of(format)
+    return module.read(source, module.settings(source))
 
 
 def _fits(key: str, view: str, items: Sequence[tuple[int, int, Any]]) -> list[str]:

@@ -16,7 +16,7 @@ from ..spans import Object
 from . import neutral
 from .anthropic import reading
 from .editing import Added, Edit, Inside, Item, absent, left_out, merged
-from .neutral import Native, Neutral, Place, Source
+from .neutral import Native, Neutral, Place, Settings, Source
 from .shapes import FLAT, PLAIN, STRING, Usual, list_of, shape
 
 NAME = "gemini"
@@ -55,12 +55,16 @@ def looks(usual: Sequence[Usual], others: Sequence[Object]) -> bool:
     return bool(usual or others) and all(type(item.held.get("parts")) is list for item in others)
 
 
-def read(source: Source) -> Native:
+def settings(source: Source) -> Settings:
+    """What a body says beside its history; its model stands in the address."""
+    return Settings("gemini", _tools(source.value("tools")))
+
+
+def read(source: Source, settings: Settings) -> Native:
     """Read a body. Raises Unreadable for the first doubt, with its byte offset."""
     build = _Reading(source)
     source.each(NAME, build.usual, build.content)
-    request = build.out.done("gemini", _tools(source.value("tools")))
-    return source.native(NAME, build.roles, build.out, request)
+    return source.native(NAME, build.roles, build.out, settings)
 
 
 def _tools(declared: Any) -> list[str]:

@@ -41,6 +41,23 @@ class Place(NamedTuple):
     part: int = -1
 
 
+class Settings(NamedTuple):
+    """What a body says beside its history.
+
+    Attributes:
+        model: its name; "" for none.
+        tools: names of the tools that it declares.
+        thinking: whether a checkpoint turn keeps its thinking in this format: no; "kept"; or "enabled", where an open
+            tool loop has to begin with thinking besides (docs/wire.md, 1.3).
+        held: why the history can't be cut here because the server holds a part of it; "" if it does not.
+    """
+
+    model: str
+    tools: Sequence[str]
+    thinking: Literal["", "kept", "enabled"] = "kept"
+    held: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A body that is to be read.
@@ -81,10 +98,19 @@ class Source:
         member = self.top.get(key)
         return None if member is None else spans.decode(self.body[member.start : member.end])
 
-    def native(self, format: str, roles: list[str], out: Neutral, request: Request, held: str = "") -> Native:
-        """The body, read."""
+    def text(self, key: str) -> str:
+        """The value of a member that is a string; "" where it is none."""
+        value = self.value(key)
+        return value if isinstance(value, str) else ""
+
+    def native(self, format: str, roles: list[str], out: Neutral, settings: Settings, held: str = "") -> Native:
+        """The body, read; what was found in its items is let go."""
         items = [(start, end) for start, end, _ in self.items]
-        return Native(format, self.body, self.view, self.top, items, roles, out.places, request, held)
+        self.items.clear()
+        request = out.done(settings)
+        return Native(
+            format, self.body, self.view, self.top, items, roles, out.places, request, settings, settings.held or held
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +125,7 @@ class Native:
         roles: whose each of them is, in the format's own words: neighbours of one role may have to be merged.
         places: for block b of message m of the neutral body, where it stands.
         request: the neutral body, read.
+        settings: what the body says beside its history.
         held: why the history can't be cut here because the server holds a part of it; "" if it does not.
     """
 
@@ -110,6 +137,7 @@ class Native:
     roles: list[str]
     places: list[list[Place]]
     request: Request
+    settings: Settings
     held: str = ""
 
     def object(self, number: int) -> spans.Object:
@@ -268,15 +296,8 @@ class Neutral:
         self.places[-1].append(place)
         self._told[-1][1].append((literal, kind, type, id, name, error, server))
 
-    def done(self, model: str, tools: Sequence[str], *, thinking: Literal["", "kept", "enabled"] = "kept") -> Request:
-        """The neutral body, read.
-
-        Args:
-            model: the model's name; "" for none.
-            tools: names of the tools that the body declares.
-            thinking: whether a checkpoint turn keeps its thinking in this format: no; "kept"; or "enabled", where an
-                open tool loop has to begin with thinking besides (docs/wire.md, 1.3).
-        """
+    def done(self, settings: Settings) -> Request:
+        """The neutral body, read."""
         out, messages = [b'{"messages":['], []
         start = len(out[0])
         for role, told in self._told:
@@ -294,10 +315,20 @@ class Neutral:
             start = at + 2
         if messages:
             out[-1] = b"]}"
-        body = b"".join((*out, b"]}"))
-        start = len(out[0]) - 1
+        out.append(b"]}")
+        body, first = b"".join(out), len(out[0])
+        self._told, out = [], []  # before the view is made: each weighs as much as the body
+        model, tools, thinking, _ = settings
         return Request(
-            body, body.decode("latin-1"), messages, model or None, thinking or None, tuple(tools), "", start, {}
+            body,
+            body.decode("latin-1"),
+            messages,
+            model or None,
+            thinking or None,
+            tuple(tools),
+            "",
+            first - 1,
+            {},
         )
 
 

@@ -17,7 +17,7 @@ from . import neutral
 from .anthropic import reading
 from .anthropic.signature import WITH_CALL
 from .editing import Added, Edit, Inside, Item, absent, adding, edited, without
-from .neutral import Native, Neutral, Place, Source
+from .neutral import Native, Neutral, Place, Settings, Source
 from .shapes import PLAIN, STRING, Usual, one_of, shape
 
 NAME = "openai_chat"
@@ -62,14 +62,17 @@ def looks(usual: Sequence[Usual], others: Sequence[Object]) -> bool:
     return any(part.get("type") in _FILES[:3] or type(part.get("thinking")) is list for part in parts)
 
 
-def read(source: Source) -> Native:
+def settings(source: Source) -> Settings:
+    """What a body says beside its history."""
+    model = source.text("model")
+    return Settings(model, _tools(source.value("tools")), "" if _CLAUDE in model.lower() else "kept")
+
+
+def read(source: Source, settings: Settings) -> Native:
     """Read a body. Raises Unreadable for the first doubt, with its byte offset."""
     build = _Reading(source)
     source.each(NAME, build.usual, build.message)
-    model = source.value("model")
-    model = model if isinstance(model, str) else ""
-    request = build.out.done(model, _tools(source.value("tools")), thinking="" if _CLAUDE in model.lower() else "kept")
-    return source.native(NAME, build.roles, build.out, request)
+    return source.native(NAME, build.roles, build.out, settings)
 
 
 def _tools(declared: Any) -> list[str]:

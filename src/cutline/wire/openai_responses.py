@@ -16,7 +16,7 @@ from ..spans import Member, Object
 from . import neutral
 from .anthropic import reading
 from .editing import Added, Edit, Inside, Item, absent, adding, edited, without
-from .neutral import Native, Neutral, Place, Source
+from .neutral import Native, Neutral, Place, Settings, Source
 from .shapes import FLAT, PLAIN, STRING, Usual, one_of, shape
 
 NAME = "openai_responses"
@@ -90,18 +90,19 @@ def looks(usual: Sequence[Usual], others: Sequence[Object]) -> bool:
     return known and bool(usual or others)
 
 
-def read(source: Source) -> Native:
+def settings(source: Source) -> Settings:
+    """What a body says beside its history."""
+    keys = [key for key in ("previous_response_id", "conversation") if key in source.top]
+    held = [key for key in keys if source.view[source.top[key].start] != "n"]
+    why = f"the history is held by the server ({held[-1]})" if held else ""
+    return Settings(source.text("model"), _tools(source.value("tools")), held=why)
+
+
+def read(source: Source, settings: Settings) -> Native:
     """Read a body. Raises Unreadable for the first doubt, with its byte offset."""
     build = _Reading(source)
     source.each(NAME, build.usual, build.item)
-    model = source.value("model")
-    tools = _tools(source.value("tools"))
-    request = build.out.done(model if isinstance(model, str) else "", tools)
-    held = build.held
-    for key in ("previous_response_id", "conversation"):
-        if key in source.top and source.view[source.top[key].start] != "n":
-            held = f"the history is held by the server ({key})"
-    return source.native(NAME, build.roles, build.out, request, held)
+    return source.native(NAME, build.roles, build.out, settings, build.held)
 
 
 def _tools(declared: Any) -> list[str]:
