@@ -200,6 +200,7 @@ def bench(*args: str, **env: str) -> subprocess.CompletedProcess:
     )
 
 
+@pytest.mark.slow
 def test_two_runs_agree_to_the_digit_whatever_the_hash_seed_and_the_number_of_processes(recorded: list[Path]):
     files = list(map(str, recorded[:2]))
     one = bench(*files, "--json", "--jobs", "1", PYTHONHASHSEED="1")

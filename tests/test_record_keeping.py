@@ -368,6 +368,7 @@ every(lambda store: store.write(test_record.exchange(body, answer=b'[{"type":"te
     assert errors == "" and int(said) > 15, errors
 
 
+@pytest.mark.slow
 def test_a_kill_at_every_step_of_a_deletion_leaves_all_or_nothing_and_the_rest_is_made_up_for(path: Path):
     with Record(path) as store:
         for turns in (1, 2):
@@ -393,6 +394,7 @@ assert seen == {1, 2}
     assert errors == "" and int(said) > 40, errors
 
 
+@pytest.mark.slow
 def test_a_kill_from_outside_in_the_middle_of_a_deletion(path: Path):
     with Record(path) as store:
         for turns in range(1, 40):
@@ -513,7 +515,7 @@ def take_in(store: Record, file: Path) -> list[bool]:
     return added
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(data=st.lists(histories(grows=True), min_size=1, max_size=2), torn=st.binary(max_size=20))
 def test_an_export_brings_back_the_same_bodies(tmp_path_factory: pytest.TempPathFactory, data, torn: bytes):
     folder = tmp_path_factory.mktemp("export")

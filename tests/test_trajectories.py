@@ -1022,7 +1022,9 @@ def test_what_lies_in_the_home_folder_is_of_the_directory_that_it_names(
 # --------------------------------------------------------------------------------------------- the command line
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [kind if kind == "inspect" else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
+)
 def test_it_is_shown_and_not_cut(shell: Shell, kind: str):  # noqa: F811
     path = str(written(shell.project, "a-file", KINDS[kind]))
     shown = shell("show", path).stdout.decode()

@@ -268,6 +268,7 @@ def test_every_recorded_session_is_cut_as_the_contract_says(path: Path):
         assert verify(before, kept.body, trace="all", session=True).unchanged == (not kept.changed), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", session_files(), ids=lambda path: path.stem)
 def test_every_recorded_session_is_cut_without_a_checkpoint_as_the_contract_says(path: Path):
     for name, before in list(bodies_of(path))[-1:]:
