@@ -9,7 +9,7 @@ FOLDER (a temporary one where none is named), never into the project's environme
 
 time: a session grows behind a checkpoint, one call a request, as an agent's does, with a pause between requests; to
 an ordinary HTTP server and to a bare socket that does the least. rate: 16 connections, each a session of its own, ask
-without a pause for some seconds. formats: as time, Cutline against going direct on each provider's wire.
+without a pause for some seconds; the clock stops when all of it is in Cutline's record. formats: as time, Cutline against going direct on each provider's wire.
 """
 
 import argparse
@@ -40,6 +40,8 @@ FIRST = 5
 CONNECTIONS = 16
 RATE_S = 5.0
 WARM_S = 2.0
+IDLE_S = 3.0
+"""After so long a connection is opened anew, before the clock starts: some servers end one after 5 s."""
 
 
 # --------------------------------------------------------------------------------------------------- the client
@@ -59,8 +61,13 @@ class Way:
         self._head = f"POST {'/' + token if token else ''}{to.prefix}{path} HTTP/1.1\r\nHost: {host}\r\n"
         self._head += "Content-Type: application/json\r\nAnthropic-Version: 2023-06-01\r\nX-Api-Key: none\r\n"
         self._head += f"X-Claude-Code-Session-Id: {session}\r\nContent-Length: %d\r\n\r\n"
-        self._connection = socket.create_connection((name, int(port)), timeout=120)
+        self._place = name, int(port)
+        self._open()
+
+    def _open(self) -> None:
+        self._connection = socket.create_connection(self._place, timeout=120)
         self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._used = time.monotonic()
 
     def ask(self, body: bytes) -> float:
         """Send a request and read the answer whole; seconds from the request's first byte to that of the answer's body.
@@ -69,6 +76,9 @@ class Way:
             Failed: another status than 200, or the connection ended.
         """
         head = (self._head % len(body)).encode()
+        if time.monotonic() - self._used > IDLE_S:
+            self.close()
+            self._open()
         start = time.perf_counter()
         self._connection.sendall(head + body)
         told, end = b"", -1
@@ -86,6 +96,7 @@ class Way:
         else:
             while not told.endswith(b"\r\n0\r\n\r\n"):
                 told += self._more()
+        self._used = time.monotonic()
         return taken
 
     def _more(self) -> bytes:
@@ -143,16 +154,21 @@ def times(
     for _ in range(rounds):
         for body in bodies[3:]:
             order.append(order.pop(0))
-            for name in order:
-                taken[name].append(open_[name].ask(body) * 1e3)
+            for name in [*order]:
+                try:
+                    taken[name].append(open_[name].ask(body) * 1e3)
+                except (Failed, OSError) as error:
+                    left.append(f"{name}, {size}, after {len(taken[name])}: {' '.join(str(error).split())[:300]}")
+                    order.remove(name)
                 time.sleep(PAUSE_S)
-    for name in open_:
+    for name in order:
         used[name] = (proxies.processor_s(ways[name].pid) - used[name]) / len(taken[name]) * 1e3
         open_[name].ask(bodies[-1])
         sent[name] = proxies.received(upstream)
     direct = statistics.median(taken["direct"])
     rows = []
-    for name, found in taken.items():
+    for name in (one for one in open_ if one in order):
+        found = taken[name]
         rows.append(_time(kind, format, size, name, found, direct, len(bodies[-1]), sent[name], used[name]))
     first = []
     for number in range(FIRST):
@@ -229,7 +245,7 @@ def rates(ways: Mapping[str, Running], load: str, rounds: int, left: list[str]) 
 
 
 def _loaded(to: Running, bodies: list[bytes], session: str) -> tuple[int, float, float]:
-    """Requests that were answered within some seconds behind a beginning, those seconds, and the processor's."""
+    """Requests that were answered behind a beginning, the seconds until all was done, and the processor's."""
     counts = [0] * CONNECTIONS
     faults: list[Exception] = []
     end = threading.Event()
@@ -254,11 +270,12 @@ def _loaded(to: Running, bodies: list[bytes], session: str) -> tuple[int, float,
     end.wait(WARM_S)
     before, used, start = sum(counts), proxies.processor_s(to.pid), time.perf_counter()
     end.wait(RATE_S)
-    done, taken = sum(counts) - before, time.perf_counter() - start
-    used = proxies.processor_s(to.pid) - used
     end.set()
     for thread in threads:
         thread.join()
+    to.settled()
+    done, taken = sum(counts) - before, time.perf_counter() - start
+    used = proxies.processor_s(to.pid) - used
     if faults:
         raise faults[0]
     return done, taken, used
@@ -269,7 +286,7 @@ def told_rates(rows: list[Rate]) -> Iterator[str]:
     yield f"{'load':<8}{'way':<23}{'a second':>10}{'of rounds':>20}{'processor':>16}  cutline's, this one's = 1"
     for row in rows:
         own = next(one.median for one in rows if (one.load, one.way) == (row.load, "cutline"))
-        beside = f"{own / row.median:6.1f} ×" if row.way not in ("direct", "cutline") and row.median else ""
+        beside = f"{own / row.median:6.1f} ×" if not row.way.startswith(("direct", "cutline")) and row.median else ""
         spread = f"{row.low:,.1f} to {row.high:,.1f}"
         cpu = f"{row.processor:.2f} ms each" if row.way != "direct" else ""
         yield f"{row.load:<8}{row.way:<23}{row.median:>10,.1f}{spread:>20}{cpu:>16}  {beside}"
@@ -287,7 +304,8 @@ def running(
         folder = open_.enter_context(tempfile.TemporaryDirectory())
         upstream = open_.enter_context(proxies.own("--upstream", kind))
         ways = {"direct": upstream}
-        ways["cutline"] = open_.enter_context(proxies.own("--cutline", upstream.url, f"{folder}/record/record.db"))
+        ways["cutline"] = open_.enter_context(proxies.own("--cutline", upstream.url, f"{folder}/record.db"))
+        ways["cutline, no record"] = open_.enter_context(proxies.own("--cutline", upstream.url, ""))
         for other, _ in others:
             found = open_.enter_context(proxies.started(other, place, upstream.url))
             if found is None:

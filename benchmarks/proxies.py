@@ -11,6 +11,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.request
@@ -98,19 +99,34 @@ UPSTREAMS: dict[str, Callable[[], None]] = {"HTTP server": serve_upstream, "bare
 
 
 def serve_cutline(upstream: str, record: str) -> None:
-    """Print a base URL, and run Cutline's proxy there until standard input ends."""
-    from cutline.proxy.app import Gateway
+    """Print a base URL, and run Cutline's proxy there until standard input ends; "" for no record.
+
+    Each line that comes in is answered when all that passed is in the record: with how much never will be.
+    """
+    from cutline.proxy.app import Gateway, Passed
     from cutline.proxy.observer import Observer, Place
     from cutline.record import Writer
 
-    writer = Writer(record)
-    observer = Observer(Place("claude", "bench", Path(record).parent), writer)
-    gateway = Gateway(upstream, "token", passed=observer.passed)
-    print(gateway.start(), flush=True)
-    sys.stdin.read()
-    gateway.stop()
-    observer.close()
-    writer.close()
+    came = 0
+
+    def passed(one: Passed) -> None:
+        nonlocal came
+        came += 1
+        observer.passed(one)
+
+    with tempfile.TemporaryDirectory() as folder:
+        writer = Writer(record) if record else None
+        observer = Observer(Place("claude", "bench", Path(folder)), writer)
+        gateway = Gateway(upstream, "token", passed=passed)
+        print(gateway.start(), flush=True)
+        for _ in sys.stdin:
+            while writer is not None and writer.written + writer.dropped < came:
+                time.sleep(0.005)
+            print(0 if writer is None else writer.dropped, flush=True)
+        gateway.stop()
+        observer.close()
+        if writer is not None:
+            writer.close()
 
 
 # ----------------------------------------------------------------------------------------------------- what is started
@@ -118,11 +134,19 @@ def serve_cutline(upstream: str, record: str) -> None:
 
 @dataclass(frozen=True)
 class Running:
-    """A way to the upstream: its base URL, a process that is measured (0: none), what stands before a path."""
+    """A way to the upstream.
+
+    Attributes:
+        url: its base URL.
+        pid: of the process that is measured; 0 where there is none.
+        prefix: what stands before a provider's own path.
+        settled: waits until what the requests left to do is done; raises SystemExit where some of it was dropped.
+    """
 
     url: str
     pid: int = 0
     prefix: str = ""
+    settled: Callable[[], None] = lambda: None
 
 
 @contextlib.contextmanager
@@ -135,11 +159,23 @@ def own(*arguments: str) -> Iterator[Running]:
             told = running.stdout.readline().strip()
             if not told:
                 raise SystemExit(f"{' '.join(arguments)} did not start")
-            yield Running(told if told.startswith("http") else f"http://127.0.0.1:{told}", running.pid)
+            if arguments[0] == "--upstream":
+                yield Running(f"http://127.0.0.1:{told}")
+            else:
+                yield Running(told, running.pid, settled=lambda: _settled(running))
         finally:
             running.stdin.close()
             if arguments[0] != "--cutline":
                 running.terminate()
+
+
+def _settled(running: "subprocess.Popen[str]") -> None:
+    assert running.stdout is not None and running.stdin is not None
+    running.stdin.write("\n")
+    running.stdin.flush()
+    dropped = int(running.stdout.readline())
+    if dropped:
+        raise SystemExit(f"{dropped} requests were not recorded: the load is more than is sustained")
 
 
 @dataclass(frozen=True)

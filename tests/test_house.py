@@ -43,7 +43,7 @@ FLOORS = [
     {"encodings": (), "record": ()},
     {"sessions": (), "demo": (), "project": (), "proxy": ()},
     {"recall": (), "bench": ()},
-    {"mcp": (), "launch": (), "resources": (), "mcp_serving": ("mcp", "resources")},
+    {"mcp": (), "launch": (), "resources": (), "mcp_serving": ("mcp", "resources"), "view": ()},
     {"transport": (), "integrations": ()},
     {"cli": ()},
     {"__main__": ()},

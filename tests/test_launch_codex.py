@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import tomllib
 from pathlib import Path
@@ -42,7 +43,7 @@ def started(
 def overrides(made: Start) -> dict[str, Any]:
     """What the client takes of the overrides."""
     words = made.arguments
-    return settings(value for word, value in zip(words, words[1:], strict=False) if word == "-c")
+    return settings(value for word, value in itertools.pairwise(words) if word == "-c")
 
 
 class TestTheUsersArguments:

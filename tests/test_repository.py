@@ -39,10 +39,13 @@ def test_no_file_names_a_machine_a_registry_or_a_key():
     assert not found, found[:10]
 
 
-def test_every_text_file_is_utf8_and_small_enough_to_have_been_written_here():
+def test_every_file_is_utf8_or_a_picture_and_small_enough_to_have_been_written_here():
     for path in tracked():
         data = path.read_bytes()
-        data.decode("utf-8")
+        if path.suffix == ".png":
+            assert data.startswith(b"\x89PNG"), path.name
+        else:
+            data.decode("utf-8")
         assert len(data) < 200_000, f"{path.name} looks like a recording"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,6 +73,7 @@ class Tools:
         session: the client's id of its session, where a call does not say another; "" where nothing names one. The
             environment keeps the first one after a /clear, so the session that holds the call is taken instead.
         handed_back: sessions whose risks were handed back since their last stored checkpoint: the next one is stored.
+        running: the session that the run's proxy saw last, for a client that names none; "" without a run.
     """
 
     directory: Path
@@ -80,6 +81,7 @@ class Tools:
     record: record.Record | None
     session: str
     handed_back: set[str] = field(default_factory=set)
+    running: Callable[[], str] = str
 
     def call(self, name: str, arguments: Mapping[str, Any], call_id: str, session: str = "") -> Reply:
         """Answer a call.
@@ -95,7 +97,7 @@ class Tools:
         if name == "recall":
             return self._recall(arguments)
         if name == "micro_handoff":
-            return self._checkpoint(arguments, call_id, session or self.session)
+            return self._checkpoint(arguments, call_id, session or self.session or self.running())
         return Reply((f"no tool {name}; there are micro_handoff, recall and say",), error=True)
 
     # ------------------------------------------------------------------------------------------ recall

@@ -109,6 +109,11 @@ def weight(body: dict[str, Any]) -> int:
     return len(json.dumps(body["contents"], ensure_ascii=False).encode())
 
 
+def offered(body: dict[str, Any]) -> list[str]:
+    """The names of the tools that a request offers."""
+    return [one["name"] for tool in body["tools"] for one in tool["functionDeclarations"]]
+
+
 def shared(one: dict[str, Any], two: dict[str, Any]) -> int:
     """How many contents from the start are the same in two requests."""
     count = 0

@@ -13,7 +13,7 @@ from cutline.record import Record
 
 from . import gemini_cli
 from .gemini_cli import Part, call, text, thought
-from .gemini_run import DOCUMENT, HANDOFF, RECALL, SAY, Home, parts, result_of, said, shared, upstream, weight
+from .gemini_run import DOCUMENT, HANDOFF, RECALL, SAY, Home, offered, parts, result_of, said, shared, upstream, weight
 from .test_run_task import PARTS, document, intent, outcome, project
 
 pytestmark = pytest.mark.slow
@@ -111,7 +111,7 @@ def test_thirty_calls_and_two_checkpoints(tmp_path: Path):
         held = record.history(figures["session"])
         assert held is not None
         assert len(parts(json.loads(held.body)["contents"], "functionCall")) >= PARTS + 4
-        assert [one.address != "" for one in record.documents()] == [True, True]
+        assert [one.session for one in record.documents()] == [figures["session"]] * 2
 
 
 # ------------------------------------------------------------------------------------ what the client does by itself
@@ -154,9 +154,11 @@ def test_a_refused_resume_goes_on_in_a_cut_copy(home: Home):
         refused = home.run(provider, "Go on.", "--resume", session)
         assert refused.code != 0 and all("number of function response parts" in said for said in provider.refusals)
     with upstream([ON, DONE]) as provider:
-        cut = home.cutline(provider.url, "cut", "--force", "--json", session)
+        before = set(home.client.files())
+        cut = home.cutline(provider.url, "cut", "--force", session)
         assert cut.code == 0, cut.stderr
-        copy = json.loads(cut.stdout)["session"]
+        (file,) = set(home.client.files()) - before
+        copy = json.loads(file.read_text().splitlines()[0])["sessionId"]
         again = home.run(provider, "Go on.", "--resume", copy)
         assert again.code == 0 and again.result["response"] == "Done.", again.stderr
         assert provider.refusals == []
@@ -179,9 +181,9 @@ def test_the_clients_compression_reads_everything_and_what_follows_is_valid(home
         again = home.run(provider, "Go on.", "--resume", session)
         assert again.code == 0, again.stderr
     asked = [body for body in provider.others if "state_snapshot" in json.dumps(body["contents"][-1])]
-    assert len(asked) == 2, "the client asks twice"
-    assert all("row 700" in json.dumps(body["contents"]) for body in asked), "a summary is made of the whole"
-    assert again.session["compactions"] == 2
+    assert asked and len(asked) % 2 == 0, "the client asks twice for each"
+    assert "row 700" in json.dumps(asked[0]["contents"]), "a summary is made of the whole"
+    assert again.session["compactions"] == len(asked) // 2
     after = provider.conversation[4]["contents"]
     assert summary in json.dumps(after) and again.session["faults"] == []
 
@@ -190,15 +192,11 @@ def test_sub_agents_are_counted_by_themselves(home: Home):
     ended: list[str] = []
 
     def answer(body: dict[str, Any]) -> list[Part]:
-        declared = [one for tool in body["tools"] for one in tool["functionDeclarations"]]
-        names = [one["name"] for one in declared]
-        if "complete_task" in names:
+        if "complete_task" in offered(body):
             if not parts(body["contents"], "functionCall"):
                 return [text("I read a.txt to count."), call("read_file", "", "b1", file_path="a.txt")]
             ended.append("sub")
-            schema = next(one for one in declared if one["name"] == "complete_task")
-            wanted = (schema.get("parametersJsonSchema") or schema.get("parameters"))["properties"]
-            return [call("complete_task", "", "b2", **dict.fromkeys(wanted, "800 rows"))]
+            return [call("complete_task", "", "b2", result={"response": "800 rows"})]
         turn = [made["name"] for made in parts(body["contents"], "functionCall")]
         if not turn:
             ask = {"agent_name": "generalist", "prompt": "Count the rows of a.txt."}
@@ -255,6 +253,7 @@ def test_without_a_login_nothing_starts(home: Home):
 
 def test_the_users_own_stay_beside_the_runs(home: Home, tmp_path: Path):
     """Extensions, servers, instructions and policies of the user's; nothing of them is changed."""
+    home.client.settle(general={"enableAutoUpdate": False})  # in the client's newest words, or it changes them itself
     own = home.client.root / ".gemini"
     mine = own / "extensions" / "mine"
     mine.mkdir(parents=True)
@@ -270,6 +269,6 @@ def test_the_users_own_stay_beside_the_runs(home: Home, tmp_path: Path):
         assert ran.code == 0 and provider.refusals == [], ran.stderr
     first = json.dumps(provider.conversation[0])
     assert "Words of my extension." in first and "My own instructions." in first and "Visible reasoning" in first
-    assert "denied by policy" in json.dumps(provider.conversation[1]["contents"]).lower()
+    assert "run_shell_command" not in offered(provider.conversation[0])
     assert {path: path.read_bytes() for path in before} == before
     assert not list(tmp_path.glob("cutline-*/run-*")), "the run's folder is gone"

@@ -35,12 +35,19 @@ def command(http: bool, port: int | None, mandated: bool) -> None:
         raise InputError("--mandate goes with standard input and output, not with --http")
     here = Path(os.environ.get("CLAUDE_PROJECT_DIR") or Path.cwd())
     scope, held = project.project(here), _record()
-    tools = Tools(here, scope, held, os.environ.get("CLAUDE_CODE_SESSION_ID", ""))
+    tools = Tools(here, scope, held, os.environ.get("CLAUDE_CODE_SESSION_ID", ""), running=_running)
     resources = Resources(here, scope, held)
     if http:
         mcp_serving.over_http(tools, resources, secrets.token_urlsafe(24), port or 0, _serving)
     else:
         mcp_serving.over_stdio(tools, resources, mandate.MANDATE if mandated else None)
+
+
+def _running() -> str:
+    from ..proxy import state
+
+    folder = os.environ.get(state.VARIABLE)
+    return str(state.read(Path(folder)).get("session") or "") if folder else ""
 
 
 def _record() -> Record | None:

@@ -27,10 +27,14 @@ from .options import json_option
 @click.command("show")
 @click.argument("what", required=False, metavar="[SESSION|BODY|-]")
 @click.option("--holes", is_flag=True, help="List the calls that the agent's words don't carry.")
+@click.option("--advise", is_flag=True, help="When to cut this session and when not, with the arithmetic.")
 @json_option
-def command(what: str | None, holes: bool, as_json: bool) -> None:
+def command(what: str | None, holes: bool, advise: bool, as_json: bool) -> None:
     """Show a session (default: the latest of this directory) or a body by author; narration, cost, faults."""
     source = load(what)
+    if advise:
+        _advise(source, as_json)
+        return
     body = source.data if isinstance(source, Body) else source.history.body
     try:
         request, native = request_of(body)
@@ -84,6 +88,17 @@ def command(what: str | None, holes: bool, as_json: bool) -> None:
         _print_holes(out, [ours[number] for number in narrated.holes])
     elif narrated.holes:
         out.print("The calls that left no words behind: cutline show --holes", style=paint.FAINT)
+
+
+def _advise(source: Body | Session, as_json: bool) -> None:
+    from . import advice  # it goes through the session's requests again: most shows don't
+
+    if isinstance(source, Body):
+        raise InputError(f"{source.name}: a body has no requests to reckon with; --advise is for sessions")
+    out = paint.console()
+    if not as_json:
+        heading(out, source)
+    advice.show(out, source, as_json)
 
 
 def _name(source: Body | Session) -> dict[str, str]:

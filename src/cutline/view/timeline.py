@@ -25,6 +25,7 @@ PARTS = ("agent", "human", "call", "result", "thinking", "harness", "attachment"
 """What a block is on the page: whose words, or what was not said."""
 WORDS = frozenset({"agent", "human"})
 _PREVIEW = 140
+_TIER = 8_000  # tokens; every border between prices that are listed (32, 128, 200, 256, 272 thousand) is a multiple
 _ADDRESS = re.compile(r"\b[0-9a-f]{16}\b")
 
 
@@ -39,7 +40,6 @@ class Entry:
         label: the tool of a call or result, else "".
         preview: its beginning, one line.
         address: of the call, or of the call that a result answers; "" elsewhere.
-        hole: a call that no words carry.
         error: a result that says of itself that it is an error.
     """
 
@@ -50,7 +50,6 @@ class Entry:
     label: str
     preview: str
     address: str = ""
-    hole: bool = False
     error: bool = False
 
 
@@ -66,7 +65,6 @@ class Timeline:
         firsts: for each message, the index of its first entry.
         seams: (message, what it is): checkpoints, and summaries that the client put there.
         calls: each call with its result and its place.
-        narrated: the verdict on its narration.
     """
 
     session: Session
@@ -76,12 +74,22 @@ class Timeline:
     firsts: Sequence[int]
     seams: Sequence[tuple[int, str]]
     calls: Sequence[events.Found]
-    narrated: narration.Narration
     _texts: dict[int, str] = field(default_factory=dict, repr=False)
 
     def index(self, message: int, block: int) -> int:
         """The index of the entry at a place."""
         return self.firsts[message] + block
+
+    @cached_property
+    def narrated(self) -> narration.Narration:
+        """The verdict on its narration."""
+        return events.review(self.request)
+
+    @cached_property
+    def holes(self) -> frozenset[int]:
+        """The entries that are calls which no words carry."""
+        ours = [found for found in self.calls if not narration.is_own(found.call.name)]
+        return frozenset(self.index(ours[at].message, ours[at].block) for at in self.narrated.holes)
 
     @cached_property
     def by_address(self) -> dict[str, int]:
@@ -116,7 +124,7 @@ class Timeline:
         return found
 
     def as_json(self) -> dict[str, Any]:
-        """The page's view of it; blocks as columns, which weighs a third."""
+        """What the page shows first; blocks as columns, which weighs a third."""
         session, history = self.session, self.session.history
         tools = sorted({entry.label for entry in self.entries})
         number = {name: at for at, name in enumerate(tools)}
@@ -142,17 +150,19 @@ class Timeline:
                 "tool": [number[entry.label] for entry in self.entries],
                 "preview": [entry.preview for entry in self.entries],
                 "address": [entry.address for entry in self.entries],
-                "hole": [index for index, entry in enumerate(self.entries) if entry.hole],
                 "error": [index for index, entry in enumerate(self.entries) if entry.error],
             },
             "human": list(history.human),
             "seams": [{"message": message, "what": what} for message, what in self.seams],
-            "narration": {
-                "calls": self.narrated.calls,
-                "holes": len(self.narrated.holes),
-                "hidden": events.hidden(self.request),
-            },
-            "requests": requests(session),
+        }
+
+    def notes(self) -> dict[str, Any]:
+        """What takes longer to say of it: narration, documents, requests."""
+        return {
+            "holes": sorted(self.holes),
+            "calls": self.narrated.calls,
+            "hidden": events.hidden(self.request),
+            "requests": requests(self.session),
             "documents": self.documents(),
         }
 
@@ -202,9 +212,6 @@ def read(session: Session) -> Timeline:
     request = wire.read(history.body)
     fit = figures(history, request).calibration
     calls = events.calls(request)
-    narrated = events.review(request)
-    ours = [found for found in calls if not narration.is_own(found.call.name)]
-    holes = {(ours[number].message, ours[number].block) for number in narrated.holes}
     made = {(found.message, found.block): found for found in calls}
     answers = {found.result: found for found in calls if found.result}
     entries: list[Entry] = []
@@ -224,7 +231,6 @@ def read(session: Session) -> Timeline:
                     call.call.name if call else "",
                     _line(_shown(request, block, call)),
                     call.call.address if call else "",
-                    key in holes,
                     block.error,
                 )
             )
@@ -232,7 +238,7 @@ def read(session: Session) -> Timeline:
     turns, _ = turns_of(request, wire.pairs(request.messages)[0], floor)
     seams = [(turn.start, "checkpoint") for turn in turns]
     seams += [(at, "summary") for at, origin in enumerate(history.origins) if origin == "summary"]
-    return Timeline(session, request, fit, entries, firsts, sorted(seams), calls, narrated)
+    return Timeline(session, request, fit, entries, firsts, sorted(seams), calls)
 
 
 def _part(request: wire.Request, role: str, block: Block, origin: str, call: events.Found | None) -> str:
@@ -257,7 +263,7 @@ def _part(request: wire.Request, role: str, block: Block, origin: str, call: eve
 
 
 def tokens(request: wire.Request, block: Block, fit: Calibration) -> int:
-    """Tokens of a block by a session's own ratio: without signatures and encrypted data, an image at its usual price."""
+    """Tokens of a block by a session's own ratio; signatures and encrypted data weigh nothing, an image its usual."""
     size, images = block.end - block.start, 0
     if block.kind is Kind.THINKING:
         size -= sum(len(wire.member(request, block, key) or b"") for key in ("signature", "data"))
@@ -327,7 +333,7 @@ def requests(session: Session) -> list[dict[str, Any]]:
     prices: dict[tuple[str, int], money.Rates | None] = {}
     for made in session.history.requests:
         usage = made.usage
-        key = (made.model, usage.total_input // 1_000)  # a tier's border lies on a round thousand
+        key = (made.model, (usage.total_input - 1) // _TIER)
         if key not in prices:
             prices[key] = money.rates(made.model, prompt=usage.total_input)
         rates = prices[key]

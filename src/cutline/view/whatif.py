@@ -69,7 +69,7 @@ def told(timeline: Timeline, wanted: Prospect) -> dict[str, Any]:
         },
         "lost": {
             "calls": len(calls),
-            "holes": sum(timeline.entries[index].hole for index in calls),
+            "holes": len(timeline.holes.intersection(calls)),
             "thinking": sum(timeline.entries[index].part == "thinking" for index in gone),
             "again": again,
             "again_tokens": weight,
