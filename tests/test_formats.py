@@ -73,14 +73,14 @@ def holds(format: str, body: bytes, options: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(data=st.data(), options=OPTIONS)
 def test_a_generated_history_is_cut_by_the_rules(format: str, data: Any, options: dict[str, Any]) -> None:
     holds(format, data.draw(abroad.bodies(format)), options)
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(data=st.data(), at=st.sampled_from(("end", "last", 0, 3, "human:1")))
 def test_a_cut_at_a_place_is_proven(format: str, data: Any, at: int | str) -> None:
     body = data.draw(abroad.bodies(format) | abroad.bodies(format, checkpoints=False))
@@ -92,7 +92,7 @@ def test_a_cut_at_a_place_is_proven(format: str, data: Any, at: int | str) -> No
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@settings(max_examples=10)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_what_was_sent_before_the_last_seam_stays_the_same_as_a_history_grows(format: str, data: Any) -> None:
     sent = [(body, cut(body)) for body in data.draw(abroad.growing(format))]
@@ -115,7 +115,7 @@ def _unmarked(value: Any) -> Any:
     return {key: _unmarked(one) for key, one in value.items()} if isinstance(value, dict) else value
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(data=st.data())
 def test_a_strict_server_never_hears_two_assistants_in_a_row(data: Any) -> None:
     body = data.draw(abroad.bodies("openai_chat"))
