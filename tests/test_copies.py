@@ -188,9 +188,7 @@ def test_a_kill_at_any_moment_leaves_no_half_copy_and_the_next_run_clears_up(tmp
 
 
 @pytest.mark.skipif(not claude_code_files(), reason="../shared/data is not on this machine")
-@pytest.mark.parametrize(
-    "at", (None, "last", pytest.param("end", marks=pytest.mark.slow), pytest.param("human:2", marks=pytest.mark.slow))
-)
+@pytest.mark.parametrize("at", (None, *(pytest.param(at, marks=pytest.mark.slow) for at in ("last", "end", "human:2"))))
 def test_every_recorded_session_is_copied_and_proven(tmp_path: Path, at: str | None):
     copied = 0
     for source in claude_code_files():
