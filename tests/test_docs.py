@@ -37,17 +37,22 @@ def test_an_example_runs(page: str, line: str, shell: Shell):  # noqa: F811
     (shell.project / "body.json").write_bytes(body())
     if "cut.json" in line and "-o" not in words:
         assert shell("cut", "body.json", "-o", "cut.json").returncode == 0
-    done = shell(*words[1:], env=_with_a_client(shell) if words[1:2] == ["run"] else None)
+    done = shell(*words[1:], env=_with_a_client(shell, words[2]) if words[1:2] == ["run"] else None)
     assert done.returncode == 0, f"{page}: {line}: {done.stderr.decode()}"
 
 
-def _with_a_client(shell: Shell) -> dict[str, str]:  # noqa: F811
+def _with_a_client(shell: Shell, name: str) -> dict[str, str]:  # noqa: F811
     """A stand-in for the client, which is not installed here; tests/live runs the real one."""
-    client = shell.home / "bin" / "claude"
+    client = shell.home / "bin" / name
     client.parent.mkdir()
     client.write_text("#!/bin/sh\nexit 0\n")
     client.chmod(0o755)
-    return {"PATH": f"{client.parent}:{os.environ['PATH']}", "TMPDIR": str(shell.home)}
+    return {
+        "PATH": f"{client.parent}:{os.environ['PATH']}",
+        "TMPDIR": str(shell.home),
+        "GEMINI_CLI_HOME": str(shell.home),
+        "GEMINI_API_KEY": "dummy",
+    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

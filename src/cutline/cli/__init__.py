@@ -30,6 +30,7 @@ _COMMANDS = {
     "card": "The last 30 days on one picture.",
     "demo": "A small coding session, cut and proven; no key, no network.",
     "verify": "Prove that one body is the cut of another.",
+    "doctor": "Whether a client would run through Cutline here, and what to do if not.",
     "status": "What the sessions that run through Cutline send now.",
     "record": "The durable record: what it holds, check it, export, import, delete.",
     "bench": "What survives a seam, measured on recorded sessions against other strategies.",

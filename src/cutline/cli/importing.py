@@ -13,13 +13,14 @@ from pathlib import Path
 
 from .. import project, record
 from ..errors import InputError
+from ..launch.start import CLIENTS
 from ..recall import time_of
 from ..record import Document, Exchange, Record, Stop
 from ..sessions import clients
 from ..sessions.model import Session
 from ..wire import anthropic as wire
 
-_AS_RUN = {"claude-code": "claude"}  # as `cutline run` calls them
+_AS_RUN = {one.sessions: one.name for one in CLIENTS.values()}
 
 
 _SESSIONS = (".jsonl", ".jsonl.zst", ".json", ".eval", ".traj")

@@ -47,12 +47,28 @@ def prepare(
             shows_thinking=_shows_thinking(binary, environment),
         )
 
-    return Prepared(provider, compose)
+    return Prepared(provider, compose, login=_login(layers, environment))
+
+
+def _login(layers: Sequence[Mapping[str, Any]], environment: Mapping[str, str]) -> str:
+    """How the client is logged in, where it can be told; macOS keeps the subscription's token elsewhere."""
+    set_ = [environment, *(layer["env"] for layer in layers if isinstance(layer.get("env"), dict))]
+    for name, said in (("ANTHROPIC_AUTH_TOKEN", "a token"), ("ANTHROPIC_API_KEY", "an API key")):
+        if any(held.get(name) for held in set_):
+            return f"{said} ({name})"
+    if any(layer.get("apiKeyHelper") for layer in layers):
+        return "an API key (apiKeyHelper)"
+    held = _quietly(_home(environment) / ".credentials.json")
+    return "a subscription" if environment.get("CLAUDE_CODE_OAUTH_TOKEN") or "claudeAiOauth" in held else ""
+
+
+def _home(environment: Mapping[str, str]) -> Path:
+    return Path(environment.get("CLAUDE_CONFIG_DIR") or Path(environment.get("HOME") or Path.home()) / ".claude")
 
 
 def _layers(user: Asked, here: Path, environment: Mapping[str, str]) -> list[dict[str, Any]]:
     """The client's settings, the strongest first: the flag's, the project's local ones, the project's, the user's."""
-    home = Path(environment.get("CLAUDE_CONFIG_DIR") or Path(environment.get("HOME") or Path.home()) / ".claude")
+    home = _home(environment)
     files = {
         "local": here / ".claude" / "settings.local.json",
         "project": here / ".claude" / "settings.json",

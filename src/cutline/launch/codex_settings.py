@@ -59,12 +59,26 @@ def prepare(
             alone=alone,
         )
 
-    return Prepared(upstream.base, compose, sockets=False)
+    return Prepared(upstream.base, compose, sockets=False, login=_login(upstream, environment))
+
+
+def _login(upstream: codex.Provider, environment: Mapping[str, str]) -> str:
+    """How the client is logged in, where it can be told."""
+    if upstream.name != "openai":
+        return f"as model_providers.{upstream.name} says"
+    if upstream.base == codex.CHATGPT:
+        return "ChatGPT"
+    keyed = bool(environment.get("CODEX_API_KEY")) or (_home(environment) / "auth.json").exists()
+    return "an API key" if keyed else ""
+
+
+def _home(environment: Mapping[str, str]) -> Path:
+    return Path(environment.get("CODEX_HOME") or Path(environment.get("HOME") or Path.home()) / ".codex")
 
 
 def _layers(user: Asked, where: Path, environment: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """The client's configuration, the weakest first: the system's, the user's, the profile's, the project's, `-c`."""
-    home = Path(environment.get("CODEX_HOME") or Path(environment.get("HOME") or Path.home()) / ".codex")
+    home = _home(environment)
     yield _read(_SYSTEM)
     own: dict[str, Any] = {}
     if not user.plain:

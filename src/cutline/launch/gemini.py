@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .. import mandate
@@ -48,6 +48,7 @@ _VARIABLES = {
     "cloud-shell": "CODE_ASSIST_ENDPOINT",
 }
 """By the way to log in, in the client's words: the variable that says where requests go."""
+_SAID = {"gemini-api-key": "an API key", "gateway": "an API key, or the gateway's own", "vertex-ai": "Vertex AI"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +77,12 @@ class Provider:
     Attributes:
         base: the base URL.
         variable: the environment variable by which it is pointed elsewhere.
+        login: how it is logged in, in a few words.
     """
 
     base: str
     variable: str
+    login: str = field(default="", compare=False)
 
 
 def asked(arguments: Sequence[str]) -> Asked:
@@ -141,7 +144,8 @@ def provider(settings: Mapping[str, Any], environment: Mapping[str, str]) -> Pro
     variable = _VARIABLES.get(way)
     if variable is None:
         raise InputError(f"gemini logs in by {way}, which run does not know; an API key, Google and Vertex AI work")
-    return Provider(environment.get(variable) or _usual(variable, environment), variable)
+    login = _SAID.get(way, "a Google account")
+    return Provider(environment.get(variable) or _usual(variable, environment), variable, login)
 
 
 def _way(environment: Mapping[str, str]) -> str:

@@ -61,7 +61,7 @@ def prepare(
             trusted=trusted,
         )
 
-    return Prepared(upstream.base, compose, lay=lambda folder: gemini_home.lay(folder, home))
+    return Prepared(upstream.base, compose, lay=lambda folder: gemini_home.lay(folder, home), login=upstream.login)
 
 
 def _layers(home: Path, environment: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -53,16 +53,19 @@ class Prepared:
     """A run that can begin.
 
     Attributes:
-        upstream: the provider's base URL that the client would use.
+        upstream: the provider's base URL that the client would use; None where it uses several, and names the one that
+            is meant with each request (`proxy.plan.elsewhere`).
         compose: from the proxy's address (token and all) and the run's folder, what to start the client with.
         sockets: web sockets pass untouched; False where the client, refused one, asks over HTTP, which is cut.
         lay: puts into the run's folder what is more than text; returns what is to be done when the client has ended.
+        login: how the client is logged in, in a few words; "" where nothing tells it.
     """
 
-    upstream: str
+    upstream: str | None
     compose: Callable[[str, str], Start]
     sockets: bool = True
     lay: Callable[[Path], Callable[[], None]] | None = None
+    login: str = ""
 
 
 class Launch(Protocol):

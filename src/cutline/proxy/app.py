@@ -79,7 +79,8 @@ class Gateway:
     """A running proxy: a thread with its own event loop.
 
     Args:
-        upstream: base URL of the provider; the paths of requests are put behind it.
+        upstream: base URL of the provider; the paths of requests are put behind it. None where the client names it
+            with each request that carries a history, scheme and host before the path (`plan.elsewhere`).
         token: what every path has to begin with.
         passed: told of every request that carried a history, from the proxy's thread; must return at once.
         verdicts: by session and seam, what an earlier refusal led to; later ones are put in.
@@ -97,7 +98,7 @@ class Gateway:
 
     def __init__(
         self,
-        upstream: str,
+        upstream: str | None,
         token: str,
         *,
         passed: Callable[[Passed], None] = lambda passed: None,
@@ -110,20 +111,10 @@ class Gateway:
         sockets: bool = True,
         named: Callable[[], str] = str,
     ) -> None:
-        try:
-            base = URL(upstream.rstrip("/"), encoded=True)
-            base.port  # noqa: B018  (a wrong one is told only when it is asked for)
-        except ValueError:
-            raise InputError(
-                "the provider's base URL can't be read; give one such as https://api.anthropic.com"
-            ) from None
-        if base.user is not None or base.password is not None:
-            raise InputError("the provider's base URL holds a name or password; give it without one")
-        if base.scheme not in ("http", "https") or not base.host or base.query_string or base.fragment:
-            raise InputError(f"{upstream}: is no base URL of a provider; give one such as https://api.anthropic.com")
-        self.upstream = str(base)
-        self._host = str(base.origin())  # what errors say: a gateway's path may hold a key
-        self._by_way_of = _environments_proxy(base)
+        self.upstream = "" if upstream is None else str(_base(upstream))
+        self._ways: dict[str, URL | None] = {}
+        if self.upstream:
+            self._by_way_of(URL(self.upstream))  # a proxy that can't be used is told now
         self._token = token
         self._passed = passed
         self._verdicts = verdicts if verdicts is not None else {}
@@ -211,6 +202,10 @@ class Gateway:
         if target.startswith(HOOKS):
             return await self._answer_hook(request, target[len(HOOKS) :])
         route = routes.route(request.method, target)
+        base = self.upstream or (plan.elsewhere(target) if route is not None and not plan.is_tunnel(headers) else "")
+        if not base:
+            return _refuse(plan.nowhere(), routes.shape(target))
+        host = _origin(base)
         try:
             if plan.is_tunnel(headers):
                 return await self._tunnel(request, target, headers)
@@ -218,9 +213,9 @@ class Gateway:
                 return await self._pass(request, target, headers)
             return await self._carry(request, target, headers, route)
         except aiohttp.ClientError as error:
-            said = f"{self._host} did not answer: {_reason(error)}"
+            said = f"{host} did not answer: {_reason(error)}"
         except TimeoutError:
-            said = f"{self._host} did not answer: no connection in time"
+            said = f"{host} did not answer: no connection in time"
         except InputError as error:
             said = str(error)
         return _refuse(Refusal(502, "api_error", said), routes.shape(target))
@@ -343,13 +338,19 @@ class Gateway:
     async def _ask(
         self, method: str, target: str, headers: list[tuple[str, str]], data: _Body | AsyncIterator[bytes] | None
     ) -> contextlib.AbstractAsyncContextManager[aiohttp.ClientResponse]:
-        url = URL(self.upstream + target, encoded=True)
+        url = URL(self.upstream + target if self.upstream else plan.elsewhere(target), encoded=True)
         if self._signer is not None:
             body = data.value if isinstance(data, _Body) else b""
             headers = await asyncio.to_thread(self._signer.sign, method, str(url), headers, body)
         return self._session.request(
-            method, url, headers=CIMultiDict(headers), data=data, allow_redirects=False, proxy=self._by_way_of
+            method, url, headers=CIMultiDict(headers), data=data, allow_redirects=False, proxy=self._by_way_of(url)
         )
+
+    def _by_way_of(self, url: URL) -> URL | None:
+        origin = str(url.origin())
+        if origin not in self._ways:
+            self._ways[origin] = _environments_proxy(url)
+        return self._ways[origin]
 
     async def _answer(
         self, request: web.BaseRequest, answer: aiohttp.ClientResponse, kept: list[bytes]
@@ -489,6 +490,25 @@ def _trust() -> ssl.SSLContext:
         with contextlib.suppress(OSError, ssl.SSLError):
             context.load_verify_locations(extra)
     return context
+
+
+def _base(upstream: str) -> URL:
+    """A provider's base URL, looked at."""
+    try:
+        base = URL(upstream.rstrip("/"), encoded=True)
+        base.port  # noqa: B018  (a wrong one is told only when it is asked for)
+    except ValueError:
+        raise InputError("the provider's base URL can't be read; give one such as https://api.anthropic.com") from None
+    if base.user is not None or base.password is not None:
+        raise InputError("the provider's base URL holds a name or password; give it without one")
+    if base.scheme not in ("http", "https") or not base.host or base.query_string or base.fragment:
+        raise InputError(f"{upstream}: is no base URL of a provider; give one such as https://api.anthropic.com")
+    return base
+
+
+def _origin(url: str) -> str:
+    """What errors say of a provider: a gateway's path may hold a key."""
+    return str(URL(url, encoded=True).origin())
 
 
 def _environments_proxy(base: URL) -> URL | None:

@@ -24,6 +24,7 @@ Kind = Literal["turn", "compaction", "count", "other"]
 BODY_CAP = 64 * 1024 * 1024
 """Bytes of a body, as it came and unpacked; the provider takes half of it."""
 
+_NAMED = re.compile(r"/(https?)/([a-z0-9][a-z0-9.-]*|\[[0-9a-f:]+\])(?::([0-9]{1,5}))?(/.*)\Z", re.I)
 _HOSTS = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?\Z", re.I)
 _SPELLED = re.compile(r"[\x21-\x22\x24-\x7e]+\Z")
 _HOP = frozenset(
@@ -131,6 +132,23 @@ def admit(target: str, headers: Iterable[tuple[str, str]], token: str) -> str | 
             return Refusal(400, "invalid_request_error", "the path leaves its place")
         spelled = unquote(spelled)
     return slash + rest + ("?" + query if query else "")
+
+
+def elsewhere(target: str) -> str:
+    """The URL that a target names, its scheme and host before the path; "" where it names none.
+
+    Args:
+        target: the rest behind the token, such as `/https/api.anthropic.com/v1/messages`.
+    """
+    named = _NAMED.match(target)
+    if named is None or int(named[3] or 0) > 65535:
+        return ""
+    return f"{named[1]}://{named[2]}{':' + named[3] if named[3] else ''}{named[4]}"
+
+
+def nowhere() -> Refusal:
+    """A request to a proxy of many providers that names none of them, or carries no history."""
+    return Refusal(404, "not_found_error", "only requests that carry a history go through here, each with its provider")
 
 
 def unpack(body: bytes, encoding: str) -> bytes | Refusal | str:

@@ -52,6 +52,8 @@ _TABLE: tuple[tuple[str, Route], ...] = (
     (r"/model/[^/]+/(?:invoke|invoke-with-response-stream)", Route(BEDROCK)),
     (r"/model/[^/]+/count-tokens", Route("converse", "count", ("input", "converse"))),
 )
+PATTERN = "|".join(f"(?:{path})" for path, _ in _TABLE)
+"""What the paths of requests that carry a history end with, as one expression that JavaScript reads too."""
 _ROUTES = tuple((re.compile(rf"(?:{path})/?\Z"), found) for path, found in _TABLE)
 _NAMED = re.compile(r"/models?/([^/:]+)(?::\w+|/[\w-]+)/?\Z")
 _OLLAMA = re.compile(r"/api/(?:chat|generate)/?\Z")
