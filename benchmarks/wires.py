@@ -28,7 +28,7 @@ ANTHROPIC = _sse(
     '{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}',
     '{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"ok"}}',
     '{"type":"content_block_stop","index":0}',
-    '{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":1}}',
+    '{"type":"message_delta","usage":{"output_tokens":1},"delta":{"stop_reason":"end_turn","stop_sequence":null}}',
     '{"type":"message_stop"}',
     named=True,
 )

@@ -365,10 +365,13 @@ def runs(found: Blocks) -> list[Blocks]:
 
 
 def open_turn(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The messages since the last human one: the agent's, with the results as they stand between."""
+    """The messages since the last human one: the agent's, with the results as they stand between.
+
+    A blank text beside results is nobody's words (the rules are silent on it).
+    """
     turn: list[dict[str, Any]] = []
     for message in reversed(messages):
-        kinds = {block["type"] for block in blocks(message)}
+        kinds = {block["type"] for block in blocks(message) if block["type"] != "text" or block["text"].strip()}
         behind = any(other["role"] == "assistant" for other in turn)
         if message["role"] == "user" and kinds != {"tool_result"} and (behind or "tool_result" not in kinds):
             break

@@ -102,33 +102,40 @@ def turn_start(request: Request, pairs: dict[Key, Key], number: int) -> int:
     return start
 
 
-def opening(request: Request, start: int, answers: frozenset[Key]) -> range:
-    """The messages that opened the tool loop of a turn which does not itself begin with thinking.
+def opening(request: Request, start: int, answers: frozenset[Key]) -> frozenset[int]:
+    """The messages that have to stay whole, because the tool loop of a turn without thinking begins with theirs.
 
     With manual thinking an open loop has to begin with it, and a message that keeps its thinking keeps its calls
-    (docs/wire.md, 1.3): so that step stays whole. Empty where the turn has its own, or the loop has none. Results that
-    answer nothing and blank texts, which may leave, begin no loop.
+    (docs/wire.md, 1.3): so the step that opened the loop stays whole. So does every step on the way whose results came
+    with a person's words: without the results the words would begin a loop of their own. Empty where the turn begins
+    with thinking itself, or the loop has none. Results that answer nothing and blank texts, which may leave, begin no
+    loop.
     """
     messages = request.messages
     at = start
     if start == len(messages) or messages[start].role != "assistant" or _thinks_first(messages[start].blocks):
-        return range(0)
+        return frozenset()
+    whole: set[int] = set()
+    beside = False
     while at:
         first = at
         while first and messages[first - 1].role != "user":
             first -= 1
+        if beside:
+            whole |= set(range(first, at))
         at = first
         while at and messages[at - 1].role == "user":
             at -= 1
         heard = [_answers(request, number, answers) for number in range(at, first)]
         human = not heard or any(results and not any(results) for results in heard)
+        beside = not all(map(all, heard))
         spoken = next((n for n in range(first, start) if messages[n].role == "assistant"), None)
-        if spoken is not None and (human or not all(map(all, heard))) and _thinks_first(messages[spoken].blocks):
+        if spoken is not None and (human or beside) and _thinks_first(messages[spoken].blocks):
             ends = next((n for n in range(spoken, start) if messages[n].role == "user"), start)
-            return range(spoken, ends)
+            return frozenset(whole | set(range(spoken, ends)))
         if human:
             break
-    return range(0)
+    return frozenset()
 
 
 def _answers(request: Request, number: int, answers: frozenset[Key]) -> list[bool]:

@@ -287,20 +287,22 @@ class Home:
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 120, 0, 0))
         environment = {**known, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
-        seen, typed, deadline = b"", False, time.monotonic() + npm.RUNS_S
+        seen, typed, deadline = b"", 0, time.monotonic() + npm.RUNS_S
         client = subprocess.Popen(
             command, cwd=self.cwd, env=environment, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
         )
         try:
             os.close(theirs)
             while not upstream.conversation and time.monotonic() < deadline and client.poll() is None:
-                # Two seconds without a change: before, the client's own commands may not be loaded yet.
+                # Two seconds without a change: before, the client's own commands may not be loaded yet. On a busy
+                # machine keys can come too early all the same: words that don't show are typed again, Enter pressed again.
                 if select.select([ours], [], [], 2)[0]:
                     seen += os.read(ours, 1 << 16)
-                elif not typed and after.encode() in seen:
-                    typed = True
-                    os.write(ours, prompt.encode())
-                    time.sleep(0.5)
+                elif after.encode() in seen:
+                    if not typed or prompt.encode() not in seen[typed:]:
+                        typed = len(seen)
+                        os.write(ours, prompt.encode())
+                        time.sleep(0.5)
                     os.write(ours, b"\r")
             assert upstream.conversation, seen[-2000:].decode("utf-8", "replace")
         finally:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
+from os import environ
 from pathlib import Path
 
 import pytest
@@ -26,7 +26,7 @@ def test_an_example_runs(tmp_path: Path, number: int):
     pytest.importorskip("anthropic", reason="needs the group: uv run --group sdks pytest -m slow tests/sdks")
     with Provider([]) as provider:
         environment = {
-            **os.environ,
+            **environ,
             "HOME": str(tmp_path),
             "XDG_DATA_HOME": str(tmp_path),
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",

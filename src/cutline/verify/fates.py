@@ -179,15 +179,19 @@ class Fates:
         return found
 
     def _opener(self, groups: list[tuple[list[Message], list[Message]]], number: int, before: int) -> set[int]:
+        answered_beside_words: set[int] = set()
         for at in range(number, -1, -1):
             speakers = [message for message in groups[at][0] if message.index < before]
             heard = groups[at - 1][1] if at else []
             told = [{block.kind == "result" for block in message.blocks if self._counts(block)} for message in heard]
             spoke_only = not at or any(kinds == {False} for kinds in told)
-            if speakers and (spoke_only or any(False in kinds for kinds in told)) and _begins_with_thought(speakers[0]):
-                return {message.index for message in speakers}
+            words = any(False in kinds for kinds in told)
+            if speakers and (spoke_only or words) and _begins_with_thought(speakers[0]):
+                return answered_beside_words | {message.index for message in speakers}
             if spoke_only:
                 break
+            if words:
+                answered_beside_words |= {message.index for message in groups[at - 1][0]}
         return set()
 
     def _counts(self, block: Block) -> bool:
