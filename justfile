@@ -9,6 +9,10 @@ test *options:
 slow:
     uv run pytest -m slow -n 2
 
+# Generated inputs that no run has tried: the gate tries the same ones each time.
+search *options:
+    CUTLINE_SEARCH=1 uv run pytest -m slow -n 2 tests/test_cut_properties.py tests/test_formats.py {{ options }}
+
 # Style, and that the formatter would change nothing.
 lint:
     uv run ruff check

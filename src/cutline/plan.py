@@ -281,7 +281,7 @@ def _stays_with_call(plan: Plan, options: Options, number: int, checkpoints: set
     for earlier in range(start, number):  # what these lose is decided: each is looked at once
         blocks = messages[earlier].blocks
         if messages[earlier].role == "user":
-            called = called and all(block.kind is RESULT for block in blocks)
+            called = called and all(block.kind is RESULT or block.kind is Kind.CONTROL for block in blocks)
         elif not called:
             called = any(b.kind is CALL and (earlier, index) not in plan.drop for index, b in enumerate(blocks))
     plan.called = number, called

@@ -248,7 +248,7 @@ class Fates:
         start, called = self._called
         for earlier in self.history.messages[start:message]:
             if earlier.role == "user":
-                called = called and all(block.kind == "result" for block in earlier.blocks)
+                called = called and all(block.kind in ("result", "control") for block in earlier.blocks)
             else:
                 called = called or any(b.kind == "call" and self.of(b) is Fate.STAYS for b in earlier.blocks)
         self._called = message, called
