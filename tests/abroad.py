@@ -170,7 +170,7 @@ def gemini(history: History, seed: int) -> Body:
         else ("functionCall", "functionResponse", "thoughtSignature")
     )
     names: dict[str, str] = {}
-    ids = told.one_in(3)
+    ids, each = told.one_in(3), told.one_in(3)  # of parallel calls the first alone is signed, or each
     out: list[Message] = []
     for message in told.messages:
         blocks, parts = _blocks(message), []
@@ -187,7 +187,8 @@ def gemini(history: History, seed: int) -> Body:
             elif block["type"] == "tool_use":
                 names[block["id"]] = _name(block["name"])
                 call = {"name": names[block["id"]], "args": block["input"], **({"id": block["id"]} if ids else {})}
-                parts.append({calls: call, signature: "U0lH"})
+                first = not any(calls in part for part in parts)
+                parts.append({calls: call, **({signature: "U0lH"} if first or each else {})})
             elif block["type"] == "tool_result":
                 text = _result(block)
                 response = told.dice.choice(({"output": text}, {"result": text}, {"content": {"text": text}}, {}))

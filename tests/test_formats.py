@@ -184,6 +184,29 @@ def test_what_a_result_says_of_itself_is_seen_in_any_spelling(text: str) -> None
         assert bool(says) == (text not in ("plain", ""))
 
 
+def test_a_step_of_gemini_keeps_its_signature_with_the_call_that_stays() -> None:
+    """Parallel calls, of which the first alone is signed, and the second is what stays."""
+
+    def step(*calls: tuple[str, str], signed: str = "U0lH") -> list[Any]:
+        asked: list[Any] = [{"functionCall": {"name": name, "args": {"of": of}}} for name, of in calls]
+        asked[0]["thoughtSignature"] = signed
+        told = [{"functionResponse": {"name": name, "response": {"output": of * 300}}} for name, of in calls]
+        return [{"role": "model", "parts": asked}, {"role": "user", "parts": told}]
+
+    history = [
+        {"role": "user", "parts": [{"text": "Find it."}]},
+        *step(("read_file", "a"), ("say", "b")),
+        *step(("read_file", "c"), ("micro_handoff", "d")),
+        *step(("read_file", "e"), ("read_file", "f")),
+        *step(("micro_handoff", "g")),
+    ]
+    body = json.dumps({"contents": history}).encode()
+    holds("gemini", body, {})
+    assert abroad.calls("gemini", cut(body).body) == [
+        *("read_file", "say", "read_file", "micro_handoff", "micro_handoff")
+    ]
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_more_bytes_behind_a_body_are_a_doubt(format: str) -> None:
     body = _small(format) + b" x"

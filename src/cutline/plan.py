@@ -198,6 +198,20 @@ def _stays(plan: Plan, options: Options, key: Key, block: Block, todo: Key | Non
     return mark == wire.REFUSED or mark == wire.LOADS or wire.is_say(name)
 
 
+def _signs(plan: Plan, options: Options, key: Key, block: Block, checkpoints: set[Key], todo: Key | None) -> bool:
+    """Whether a call holds the signature of its step, and another call of that step stays (docs/wire.md, 4)."""
+    body, (number, index) = plan.request.body, key
+    if key not in plan.pairs or not body.endswith(wire.SIGNED, block.start, block.end):
+        return False
+    made = [(at, b) for at, b in enumerate(plan.request.messages[number].blocks) if b.kind is CALL and not b.server]
+    if made[0][0] != index:
+        return False
+    for at, other in made[1:]:
+        if (number, at) in checkpoints or _stays(plan, options, (number, at), other, todo):
+            return not body.endswith(wire.SIGNED, other.start, other.end)
+    return False
+
+
 def _stretch(plan: Plan, options: Options, begin: int, turn: Turn | None, kept_from: list[Turn]) -> None:
     """Decide for the messages from `begin` up to a turn (or up to the seam), and compose the turn's notice."""
     request, messages, pairs = plan.request, plan.request.messages, plan.pairs
@@ -225,7 +239,7 @@ def _stretch(plan: Plan, options: Options, begin: int, turn: Turn | None, kept_f
             elif kind is CALL:
                 if key in checkpoints:
                     called = True
-                elif _stays(plan, options, key, block, todo):
+                elif _stays(plan, options, key, block, todo) or _signs(plan, options, key, block, checkpoints, todo):
                     kept_results.add(pairs[key])
                     if wire.is_say(block.name):
                         said[-1].append(key)

@@ -210,6 +210,21 @@ class Fates:
         if block.partner is None:
             return False
         call, result = (block, block.partner) if block.kind == "call" else (block.partner, block)
+        return self._has_reason(call, result, todo) or self._signs_its_step(call, todo)
+
+    def _signs_its_step(self, call: Block, todo: Block | None) -> bool:
+        """Whether it opens a step and has the signature that the step's first staying call lacks (WIRE_RULES 4.3)."""
+        calls = [block for block in self.history.messages[call.message].blocks if block.type == "tool_use"]
+        if calls[:1] != [call] or not self._is_signed(call):
+            return False
+        reasons = (other for other in calls[1:] if other.partner and self._has_reason(other, other.partner, todo))
+        first = next(reasons, None)
+        return first is not None and not self._is_signed(first)
+
+    def _is_signed(self, call: Block) -> bool:
+        return self.history.literal(call).endswith(b',"signed":true}')
+
+    def _has_reason(self, call: Block, result: Block, todo: Block | None) -> bool:
         if call.name in self.options.keep_tools or call is todo:
             return True
         if call.type != "tool_use":

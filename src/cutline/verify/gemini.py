@@ -49,7 +49,8 @@ def _gemini_part(body: Foreign, part: Node, speaker: str) -> tuple[str, bytes]:
             raise Unreadable("a call without a name", part.start)
         body.waiting.append((name, id_))
         given = call.get(b"args")
-        return "assistant", shape.call(id_, name, body.raw(given) if given is not None else b"{}")
+        signed = any(body.string(part.get(key)) for key in (b"thoughtSignature", b"thought_signature"))
+        return "assistant", shape.call(id_, name, body.raw(given) if given is not None else b"{}", signed=signed)
     if (answer := held(GEMINI_ANSWERS)) is not None:
         return "user", _gemini_answer(body, answer)
     if thought is not None and body.raw(thought) == b"true":

@@ -36,10 +36,13 @@ def thought(raw: bytes, signature: bytes = b'""') -> bytes:
     return b'{"type":"thinking","thinking":%s,"signature":%s}' % (literal, signature)
 
 
-def call(id_: str, name: str, arguments: bytes, *, own: bool = False, caller: bytes = b"") -> bytes:
-    """A call; `own` is one that the provider carried out itself."""
+def call(
+    id_: str, name: str, arguments: bytes, *, own: bool = False, caller: bytes = b"", signed: bool = False
+) -> bytes:
+    """A call; `own` is one that the provider carried out itself, `signed` one that signs its step."""
     type_ = b"server_tool_use" if own else b"tool_use"
     by = b',"caller":' + caller if caller else b""
+    by += b',"signed":true' if signed else b""
     return b'{"type":"%s","id":%s,"name":%s,"input":%s%s}' % (type_, quote(id_), quote(name), arguments, by)
 
 

@@ -93,7 +93,8 @@ class _Reading:
             place = Place(number, "parts", part)
             if kind == "call":
                 name, id_ = found["function_name"][1:-1], (found["function_id"] or "")[1:-1]
-                self.called(name, id_, found.span("function_args"), place)
+                signed = any(found[key] for key in _MARKS)
+                self.called(name, id_, found.span("function_args"), place, signed)
             elif kind == "answer":
                 name, id_ = found["function_name"][1:-1], (found["function_id"] or "")[1:-1]
                 start, end = found.span("function_response_output")
@@ -159,13 +160,15 @@ class _Reading:
         name = made.text("name") if made else None
         if made is None or not name:
             raise Unreadable("a functionCall without a name", part.place(key))
-        self.called(name, made.text("id") or "", made.span("args") if "args" in made.held else (-1, -1), place)
+        arguments = made.span("args") if "args" in made.held else (-1, -1)
+        signed = any(part.text(key) for key in _MARKS)
+        self.called(name, made.text("id") or "", arguments, place, signed)
 
-    def called(self, name: str, id_: str, arguments: tuple[int, int], place: Place) -> None:
+    def called(self, name: str, id_: str, arguments: tuple[int, int], place: Place, signed: bool) -> None:
         """A call; most clients give none an id, and answer in order."""
         id_ = id_ or self.give()
         self.waiting.append((name, id_))
-        self.out.call(id_, name, self.source.raw(arguments) if arguments[0] >= 0 else b"{}", place)
+        self.out.call(id_, name, self.source.raw(arguments) if arguments[0] >= 0 else b"{}", place, signed=signed)
 
     def answer(self, place: Place, part: Object, key: str) -> None:
         """A response."""

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from .. import blocks, spans
 from ..blocks import Block, Kind, Message, Span
-from .anthropic import Request, reading
+from .anthropic import SIGNED, Request, reading
 from .shapes import Usual
 
 Role = Literal["user", "assistant"]
@@ -221,11 +221,13 @@ class Neutral:
         made %= raw if raw[:1] == b'"' else _quoted(raw), signature or spans.quote(signed)
         self._add(role, made, place, Kind.THINKING, "thinking", "", reading.of_signature(signed))
 
-    def call(self, id: str, name: str, arguments: bytes, place: Place, caller: bytes = b"") -> None:
+    def call(
+        self, id: str, name: str, arguments: bytes, place: Place, caller: bytes = b"", *, signed: bool = False
+    ) -> None:
         """A tool call; `arguments` is any JSON, `caller` what the format says of who called, if it does."""
         by = b',"caller":%s' % caller if caller else b""
-        made = b'{"type":"tool_use","id":%s,"name":%s,"input":%s%s}'
-        made %= spans.quote(id), spans.quote(name), arguments, by
+        made = b'{"type":"tool_use","id":%s,"name":%s,"input":%s%s%s'
+        made %= spans.quote(id), spans.quote(name), arguments, by, SIGNED if signed else b"}"
         self._add("assistant", made, place, Kind.CALL, "tool_use", id, name)
 
     def result(self, id: str, content: bytes, says: str, place: Place, *, error: bool = False) -> None:

@@ -372,6 +372,8 @@ def _rarer(text: str, block: dict[str, Any], type_: Any, start: int, end: int) -
 REFUSED, STUB, LOADS, NARRATION, WITH_CALL = "refused", "stub", "loads", "narration", "with call"
 """What the `name` of a block that is no call says of it: a human's refusal, an answer that points back, a
 loader of tools, thinking that was shown to the human, thinking that stays with a call of its message."""
+SIGNED = b',"signed":true}'
+"""How the literal of a call ends that signs the step it opens, in what is read of the formats that have such calls."""
 
 
 def of_signature(signature: Any) -> str:
