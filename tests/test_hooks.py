@@ -140,6 +140,21 @@ class TestACall:
         assert nudge == {"hookEventName": "PreToolUse", "additionalContext": mandate.NUDGE}
         assert hooks.before_call(READ, heard([call("1")]), "text") == {}
 
+    def test_of_gemini_cli_is_refused_before_it_or_reminded_of_behind_it(self):
+        before, after = ({**READ, "hook_event_name": event} for event in ("BeforeTool", "AfterTool"))
+        silent = [call("1")]
+        assert hooks.before_call(before, heard(silent), "strict") == {"decision": "deny", "reason": mandate.STRICT}
+        assert hooks.before_call(before, heard(silent), "nudge") == {}, "it takes no words beside a call that runs"
+        told = hooks.before_call(after, heard(silent), "nudge")["hookSpecificOutput"]
+        assert told == {"hookEventName": "AfterTool", "additionalContext": mandate.NUDGE}
+        assert hooks.before_call(after, heard([words(WHY), call("1")]), "nudge") == {}
+
+    def test_is_known_by_its_id_or_where_the_client_tells_none_by_name_and_arguments(self):
+        made = heard([call("1")])
+        named = {"tool_name": call("1")["name"], "tool_input": call("1")["input"]}
+        assert made.holds({"tool_use_id": "1"}) and not made.holds({"tool_use_id": "2", **named})
+        assert made.holds(named) and not made.holds({**named, "tool_input": {}}) and not made.holds({})
+
     def test_words_of_an_earlier_call_are_not_this_one_s(self):
         assert hooks.before_call(READ, heard([words(WHY), call("0")], [call("1")]), "strict")
 

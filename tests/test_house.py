@@ -41,10 +41,12 @@ FLOORS = [
     },
     {"events": (), "health": (), "measure": (), "money": ()},
     {"encodings": (), "record": ()},
-    {"sessions": (), "demo": (), "project": (), "proxy": ()},
+    {"sessions": (), "project": (), "proxy": ()},
     {"recall": (), "bench": ()},
     {"mcp": (), "launch": (), "resources": (), "mcp_serving": ("mcp", "resources"), "view": ()},
     {"transport": (), "integrations": ()},
+    {"agent": ()},
+    {"demo": ()},
     {"cli": ()},
     {"__main__": ()},
 ]

@@ -23,10 +23,11 @@ def start(
     upstream: Provider = KEYED,
     policies: tuple[str, ...] = ("/h/.gemini/policies",),
     environment: dict[str, str] | None = None,
+    wish: Wish = Wish(record="/data/record.db"),  # noqa: B008
 ) -> Start:
     return compose(
         asked(arguments),
-        Wish(record="/data/record.db"),
+        wish,
         address=ADDRESS,
         folder="/run/x",
         python="/usr/bin/python3",
@@ -105,6 +106,12 @@ class TestWhatARunAdds:
         assert entry["hooks"][0]["command"].endswith("-m cutline hook ask --for session")
         assert start().files["address"] == ADDRESS
 
+    @pytest.mark.parametrize(("held", "event"), [("strict", "BeforeTool"), ("nudge", "AfterTool")])
+    def test_a_mandate_that_is_held_asks_the_proxy_about_each_call(self, held: Any, event: str):
+        made = json.loads(start(wish=Wish(held)).files[f"{FOLDER}/hooks/hooks.json"])["hooks"]
+        assert list(made) == ["SessionStart", event]
+        assert made[event][0]["hooks"][0]["command"].endswith("-m cutline hook ask --for before-call")
+
     def test_the_address_by_the_variable_of_the_login(self):
         set_ = start(environment={"NO_PROXY": "intern.example"}).environment
         assert set_["GOOGLE_GEMINI_BASE_URL"] == ADDRESS
@@ -167,18 +174,19 @@ class TestWhereItWouldSend:
         ([], {"mcpServers": {"cutline": {}}}, {}, "mcpServers.cutline"),
         ([], {"security": {"allowedExtensions": ["x"]}}, {}, "allowedExtensions"),
         ([], {"admin": {"mcp": {"enabled": False}}}, {}, "admin.mcp.enabled"),
+        ([], {"hooksConfig": {"enabled": False}}, {}, "--mandate strict is held by hooks"),
     ],
 )
 def test_what_could_not_be_carried_is_said_before_anything_starts(
     arguments: list[str], settings: dict[str, Any], environment: dict[str, str], said: str
 ):
     with pytest.raises(InputError, match=said):
-        check(asked(arguments), settings, environment)
+        check(asked(arguments), Wish("strict"), settings, environment)
 
 
 def test_without_the_sandbox_there_is_nothing_to_say():
-    check(asked(["--sandbox=false"]), {"tools": {"sandbox": True}}, {})
-    check(asked(["-s"]), {}, {"GEMINI_SANDBOX": "false"})
+    check(asked(["--sandbox=false"]), Wish(), {"tools": {"sandbox": True}}, {})
+    check(asked(["-s"]), Wish(), {"hooksConfig": {"enabled": False}}, {"GEMINI_SANDBOX": "false"})
 
 
 class TestTheSettings:
@@ -225,10 +233,6 @@ class TestTheSettings:
         (home / ".gemini" / "settings.json").write_text("{")
         with pytest.raises(InputError, match=r"settings\.json: no JSON"):
             self.upstream(home)
-
-    def test_a_mandate_held_by_hooks_is_refused(self, home: Path):
-        with pytest.raises(InputError, match="--mandate strict: gemini takes text only"):
-            gemini_settings.prepare([], Wish("strict"), binary="gemini", here=home, environment={})
 
     def test_the_home_itself_is_no_project(self, home: Path):
         with pytest.raises(InputError, match="run it in a project"):

@@ -5,15 +5,19 @@ import os
 import sys
 import time
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from cutline import mandate
+from conversations import FORMATS, growing, intent
+from conversations import result as gives
+from cutline import events, mandate
 from cutline.blocks import address
 from cutline.mcp import PAGE, Tools
+from cutline.measure import request_of
 from cutline.record import Exchange, Record
 from cutline.sessions.claude_code.find import folder_name
 from made import Session
@@ -274,6 +278,25 @@ class TestTheCheckpoint:
         assert "Stored as unproven" in reply.texts[0] and "41.7ms" in reply.texts[0]
         (held,) = record.documents(str(folder))
         assert "41.7ms" in json.loads(held.flags)["unproven"][0]
+
+    @pytest.mark.parametrize("format", FORMATS)
+    def test_is_made_of_the_recorded_history_of_every_format(
+        self, tools: Tools, record: Record, folder: Path, format: str
+    ):
+        """What is at risk comes back, and the document's address is that of the call on the wire."""
+        went, *_, stored = growing(format, parts=2, checkpoints=(1,))[1:]
+        silent = went.replace(json.dumps(intent(0)).encode(), b'"Hm."')
+        silent = silent.replace(json.dumps(gives(0)).encode(), b'"a1b2c3d retry_policy.go:213"')
+        for said, instead in ((b'"read"', b'"Bash"'), (b"path", b"command"), (b"part_00.py", b"git log -1")):
+            silent = silent.replace(said, instead)
+        made = next(one.call for one in events.calls(request_of(stored)[0]) if one.call.name == "micro_handoff")
+        answer = [{"type": "text", "text": "Now."}, call("call_c1", "micro_handoff", **json.loads(made.arguments))]
+        record.write(replace(exchange(folder, answer=answer), body=silent))
+        first, second = (tools.call("micro_handoff", json.loads(made.arguments), "call_c1") for _ in range(2))
+        assert first.error and "not narrated" in first.texts[0], first.texts
+        assert not second.error, second.texts
+        (held,) = record.documents(str(folder))
+        assert held.session == "s1" and (held.address == made.address or format == "gemini")
 
     def test_works_without_record_and_history(self, tools: Tools):
         tools.record = None

@@ -5,17 +5,22 @@ from __future__ import annotations
 import io
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
+import made
 from cutline import events, money
 from cutline.cli import cli, paint, status, wire_report
+from cutline.launch import start
 from cutline.launch.run import Ended
 from cutline.proxy import state
 from cutline.proxy.ledger import Account, Read, Step
+from cutline.sessions import clients
+from cutline.sessions.claude_code.find import folder_name
 
 SESSION = "8c4c8466-b277-405c-85b0-04759c19b526"
 
@@ -51,12 +56,19 @@ def everything() -> Account:
     return account(agent_turns=6, phantoms=1, compactions=1, held_back=5, refusals=[told])
 
 
-def shown(*accounts: Account, width: int, monkeypatch: pytest.MonkeyPatch, faults: tuple[str, ...] = ()) -> list[str]:
+def shown(
+    *accounts: Account,
+    width: int,
+    monkeypatch: pytest.MonkeyPatch,
+    faults: tuple[str, ...] = (),
+    again: str = "claude --resume",
+    copied: bool = False,
+) -> list[str]:
     """The report on a terminal of a width, without its colours."""
     out = io.StringIO()
     made = Console(file=out, highlight=False, soft_wrap=True, markup=False, width=width, force_terminal=True)
     monkeypatch.setattr(paint, "console", lambda err=False: made)
-    wire_report.show(Ended(0, accounts, faults, "/r"), False)
+    wire_report.show(Ended(0, accounts, faults, "/r", (), again, copied), False)
     return [line.rstrip() for line in re.sub(r"\x1b\[[\d;]*m", "", out.getvalue()).splitlines()]
 
 
@@ -145,6 +157,30 @@ def test_no_color_is_honoured(monkeypatch: pytest.MonkeyPatch):
 def test_a_run_of_only_a_summary_is_told_too(monkeypatch: pytest.MonkeyPatch):
     lines = shown(Account(SESSION, compactions=1, sent=10, whole=10), width=80, monkeypatch=monkeypatch)
     assert "summaries     the client summarised the conversation once" in lines
+
+
+@pytest.mark.parametrize("client", start.CLIENTS.values(), ids=list(start.CLIENTS))
+def test_how_to_go_on_is_told_in_the_clients_own_words(client: start.Client, monkeypatch: pytest.MonkeyPatch):
+    again = f"{client.name} {client.again}"
+    *_, first, second = shown(plain(), width=80, monkeypatch=monkeypatch, again=again, copied=client.copied)
+    words = clients.client(client.sessions).resume(SESSION)
+    way = f"go on with Cutline   cutline run {' '.join(words)}", f"or in a cut copy     cutline resume {SESSION}"
+    copy = f"go on in a cut copy  cutline resume {SESSION}", f"or with Cutline      cutline run {' '.join(words)}"
+    assert (first, second) == (copy if client.name == "gemini" else way)
+
+
+def test_behind_the_proxy_alone_only_a_session_with_a_file_is_gone_on_with(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert "overhead" in shown(plain(), width=80, monkeypatch=monkeypatch, again="")[-1]
+    session = made.Session(cwd=str(tmp_path), id=SESSION)
+    session.human("Go.")
+    session.agent({"type": "text", "text": "Gone."})
+    session.write(tmp_path / "projects" / folder_name(str(tmp_path)) / f"{SESSION}.jsonl")
+    told = shown(plain(), width=80, monkeypatch=monkeypatch, again="")
+    assert told[-1] == f"go on in a cut copy  cutline resume {SESSION}"
 
 
 def test_nothing_came_through(monkeypatch: pytest.MonkeyPatch):

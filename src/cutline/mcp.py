@@ -18,6 +18,7 @@ from . import checkpoint, events, notice, project, recall, record, risks
 from .blocks import Event, Said, ToolCall, address
 from .checkpoint import Document, Stamp
 from .errors import CutlineError, InputError, Unreadable
+from .measure import request_of
 from .recall import ADDRESS, Recalled, SessionFiles, Source
 from .sessions.clients import Found, open_found, sessions
 from .specifics import value_of
@@ -189,7 +190,7 @@ class Tools:
                 held = self.record.history(row.session, row.agent)
                 if held is not None and call_id.encode() in held.answer:
                     try:
-                        return _before(row.session, events.events(wire.read(_with_answer(held.body, held.answer))))
+                        return _before(row.session, events.events(_with_answer(held.body, held.answer)))
                     except Unreadable:
                         return None
             time.sleep(_PAUSE_S)
@@ -263,11 +264,11 @@ def _dated(hit: Recalled) -> str:
     return f" ({recall.when(hit.at)})" if hit.at is not None else ""
 
 
-def _with_answer(body: bytes, answer: bytes) -> bytes:
-    """A body with the answer put behind its last message."""
-    request = wire.read(body)
+def _with_answer(body: bytes, answer: bytes) -> wire.Request:
+    """A body of any format, with the answer behind its last message; every answer is kept as content blocks."""
+    request = request_of(body)[0]
     end = request.messages[-1].end
-    return body[:end] + b',{"role":"assistant","content":' + answer + b"}" + body[end:]
+    return wire.read(request.body[:end] + b',{"role":"assistant","content":' + answer + b"}" + request.body[end:])
 
 
 def _before(session: str, told: list[Event]) -> _Told:

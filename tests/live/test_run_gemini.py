@@ -126,7 +126,8 @@ DONE = [text("Done.")]
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     made = Home.make(tmp_path)
-    (made.project / "a.txt").write_text(ROWS)
+    for name in ("a.txt", "ledger.py"):
+        (made.project / name).write_text(ROWS)
     return made
 
 
@@ -187,6 +188,28 @@ def test_the_clients_compression_reads_everything_and_what_follows_is_valid(home
     assert again.session["compactions"] == len(asked) // 2
     after = provider.conversation[4]["contents"]
     assert summary in json.dumps(after) and again.session["faults"] == []
+
+
+SILENT = [call("read_file", "", "s1", file_path="ledger.py")]
+LOOKED = [text("I read ledger.py because its sum decides the next step; I expect 42."), *SILENT]
+
+
+def test_held_strictly_a_call_without_words_is_not_run(home: Home):
+    with upstream([SILENT, LOOKED, HAND, DONE]) as provider:
+        ran = home.run(provider, "Look.", flags=("--mandate", "strict"))
+        assert ran.code == 0 and provider.refusals == [], ran.stderr
+    refused, made = (json.dumps(turn["contents"][-1]) for turn in provider.conversation[1:3])
+    assert "Cutline: not run, because no intent was stated" in refused and "row 700" not in refused
+    assert "row 700" in made and "Cutline:" not in made
+
+
+def test_nudged_a_call_without_words_runs_and_is_reminded_of(home: Home):
+    with upstream([SILENT, LOOKED, HAND, DONE]) as provider:
+        ran = home.run(provider, "Look.", flags=("--mandate", "nudge"))
+        assert ran.code == 0 and provider.refusals == [], ran.stderr
+    reminded, made = (json.dumps(turn["contents"][-1]) for turn in provider.conversation[1:3])
+    assert "Cutline: this call comes without words" in reminded and "row 700" in reminded
+    assert "row 700" in made and "Cutline:" not in made
 
 
 def test_sub_agents_are_counted_by_themselves(home: Home):

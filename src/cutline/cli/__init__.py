@@ -31,6 +31,7 @@ _COMMANDS = {
     "demo": "A small coding session, cut and proven; no key, no network.",
     "verify": "Prove that one body is the cut of another.",
     "doctor": "Whether a client would run through Cutline here, and what to do if not.",
+    "setup": "Give a client the tools and the mandate for good, or take them back.",
     "status": "What the sessions that run through Cutline send now.",
     "record": "The durable record: what it holds, check it, export, import, delete.",
     "bench": "What survives a seam, measured on recorded sessions against other strategies.",

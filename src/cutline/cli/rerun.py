@@ -147,7 +147,10 @@ def run(hit: Recalled, wanted: Command) -> Outcome:
     try:
         output, _ = process.communicate(timeout=wanted.seconds)
     except BaseException as error:
-        os.killpg(process.pid, signal.SIGKILL)
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:  # Windows: what it started goes on
+            process.kill()
         process.communicate()
         if isinstance(error, subprocess.TimeoutExpired):
             raise InputError(f"it took longer than {wanted.seconds:g} s and was ended") from None

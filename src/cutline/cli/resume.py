@@ -45,7 +45,7 @@ def command(what: str | None, force: bool, client_arguments: tuple[str, ...], at
     check_writable(source)
     theirs = client(source.client)
     program, *_ = theirs.resume(source.id) or [""]
-    found = shutil.which(f"{program}.cmd" if os.name == "nt" else program) if program else None
+    found = shutil.which(program) if program else None  # on Windows with its ending: claude.cmd, claude.exe
     if found is None:
         raise InputError(
             f"{program}: not found on PATH; install {theirs.LABEL}"

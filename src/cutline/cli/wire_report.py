@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -19,6 +20,7 @@ from .. import mandate, money
 from ..launch.claude_code import TOOLS
 from ..launch.run import Ended
 from ..proxy.ledger import Account, Read, look, seller, tokens_per_byte
+from ..sessions import clients
 from . import paint
 
 _NAMES = 14  # columns for the facts' names
@@ -41,6 +43,7 @@ def show(ended: Ended, as_json: bool) -> None:
         out.print("cutline: no request of a conversation came through the proxy", style=paint.FAINT)
     for account, figures in zip(shown, told, strict=True):
         _print(out, account, figures)
+        _go_on(out, figures, ended.copied)
     for note in ended.notes:
         out.print(f"cutline: {note}")
     for fault in ended.faults:
@@ -107,9 +110,14 @@ def _of(account: Account, ended: Ended) -> dict[str, Any]:
         "refusals": list(account.refusals),
         "faults": list(account.faults),
         "record": ended.record,
-        "go_on": f"cutline run {ended.again} {account.session}" if account.session else "",
-        "cut_copy": f"cutline resume {account.session}" if account.session else "",
+        "go_on": f"cutline run {ended.again} {account.session}" if account.session and ended.again else "",
+        "cut_copy": f"cutline resume {account.session}" if _can_be_copied(account.session, ended) else "",
     }
+
+
+def _can_be_copied(session: str, ended: Ended) -> bool:
+    """Whether a session has a file: one of a client that was run has; else it is looked for in this directory."""
+    return bool(session) and (bool(ended.again) or any(one.file.id == session for one in clients.sessions(Path.cwd())))
 
 
 def _read_price(rates: money.Rates) -> float:
@@ -147,11 +155,18 @@ def _print(out: Console, account: Account, told: dict[str, Any]) -> None:
             out.print(Text.assemble((("" if number else name).ljust(_NAMES), paint.FAINT), line))
     for line in [*account.refusals, *account.faults]:
         out.print(line, style=paint.BAD)
-    if account.session:
-        # Not in the table: a command that is broken into lines can't be copied.
+
+
+def _go_on(out: Console, told: dict[str, Any], copied: bool) -> None:
+    """How to go on; not in the table, since a command that is broken into lines can't be copied."""
+    ways = [(way, told[name]) for way, name in (("with Cutline", "go_on"), ("in a cut copy", "cut_copy")) if told[name]]
+    if copied:
+        ways.reverse()
+    if ways:
         out.print()
-        out.print(f"go on with Cutline   {told['go_on']}", style=paint.GOOD)
-        out.print(f"or in a cut copy     {told['cut_copy']}", style=paint.GOOD)
+    for number, (way, command) in enumerate(ways):
+        said = f"{'or' if number else 'go on'} {way}"
+        out.print(f"{said:<{len('go on ') + max(len(way) for way, _ in ways)}}  {command}", style=paint.GOOD)
 
 
 def _sums(account: Account, told: dict[str, Any]) -> Table:

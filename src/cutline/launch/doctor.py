@@ -20,7 +20,7 @@ from .. import events, mandate
 from ..errors import CutlineError, InputError
 from ..measure import request_of
 from ..sessions import clients
-from . import start
+from . import setup, start
 from .start import Client, Prepared, Wish
 
 State = Literal["good", "note", "bad"]
@@ -80,7 +80,13 @@ def look(client: Client, here: Path, environment: Mapping[str, str]) -> list[Fin
         found.append(Finding("wire", "bad", str(error)))
     else:
         found += [_login(prepared), _wire(prepared, client)]
-    return [*found, _tools(here, environment), _copies(client, version), _narration(client)]
+    return [
+        *found,
+        _tools(here, environment),
+        _set_up(client, environment),
+        _copies(client, version),
+        _narration(client),
+    ]
 
 
 def _version(binary: str, environment: Mapping[str, str]) -> str:
@@ -143,6 +149,20 @@ def _listed(here: Path, environment: Mapping[str, str]) -> list[str]:
                 return [tool.name for tool in (await asking.list_tools()).tools]
 
     return anyio.run(ask)
+
+
+def _set_up(client: Client, environment: Mapping[str, str]) -> Finding:
+    """Whether `cutline setup` gave it the tools for good, and they are there as it gave them."""
+    try:
+        state = setup.state(client.name, environment, sys.executable)
+    except InputError as error:
+        return Finding("set up", "note", str(error))
+    if state == "set":
+        return Finding("set up", "good", "for good: the tools and the mandate are there in every session")
+    if state == "changed":
+        advice = f"cutline setup {client.name}, which shows what is missing"
+        return Finding("set up", "note", "for good, and what it was given is other now", advice)
+    return Finding("set up", "note", f"not for good; cutline run {client.name} brings what it needs")
 
 
 def _copies(client: Client, version: str) -> Finding:

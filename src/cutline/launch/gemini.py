@@ -18,6 +18,8 @@ from .start import SERVER, Start, Wish, dump, own, run_words, with_loopback
 
 HOME, FOLDER = "home", f"home/.gemini/extensions/{SERVER}"
 """In the run's folder: the home that the client is given, and the run's extension in it."""
+WORDS = "MANDATE.md"
+"""The file of an extension that the client reads to the agent."""
 ADDRESS = "address"
 """The file in the run's folder by which `cutline hook` finds the proxy."""
 KEYED, CODE_ASSIST, VERTEX = (
@@ -176,11 +178,12 @@ def _usual(variable: str, environment: Mapping[str, str]) -> str:
     return f"https://{location}-aiplatform.googleapis.com"
 
 
-def check(user: Asked, settings: Mapping[str, Any], environment: Mapping[str, str]) -> None:
+def check(user: Asked, wish: Wish, settings: Mapping[str, Any], environment: Mapping[str, str]) -> None:
     """Refuse what the run could not carry.
 
     Args:
         user: the user's arguments.
+        wish: how the run is wanted.
         settings: the client's, all layers merged.
         environment: the user's, with what the client reads from a `.env`.
 
@@ -198,6 +201,10 @@ def check(user: Asked, settings: Mapping[str, Any], environment: Mapping[str, st
         raise InputError("security.allowedExtensions in gemini's settings keeps the run's extension out; run needs it")
     if _table(_table(settings.get("admin")).get("mcp")).get("enabled") is False:
         raise InputError("admin.mcp.enabled is false in gemini's settings: the three tools can't be given")
+    if wish.mandate != "text" and _table(settings.get("hooksConfig")).get("enabled") is False:
+        raise InputError(
+            f"--mandate {wish.mandate} is held by hooks, and hooksConfig.enabled is false in gemini's settings"
+        )
 
 
 def compose(
@@ -230,27 +237,12 @@ def compose(
         trusted: path of the client's list of trusted folders.
     """
     words = run_words(folder, wish)
-    server = own(python, "mcp")
     files = {
         ADDRESS: address,
-        f"{FOLDER}/gemini-extension.json": dump(
-            {
-                "name": SERVER,
-                "version": "1.0.0",
-                "contextFileName": "MANDATE.md",
-                "mcpServers": {
-                    SERVER: {
-                        "command": server[0],
-                        "args": server[1:],
-                        "env": {**words, "GEMINI_CLI_HOME": home},
-                        "timeout": _STARTS_MS,
-                    }
-                },
-            }
-        ),
-        f"{FOLDER}/MANDATE.md": mandate.MANDATE + "\n",
-        f"{FOLDER}/hooks/hooks.json": dump({"hooks": _hooks(python)}),
-        f"{SERVER}.toml": _policy(),
+        f"{FOLDER}/gemini-extension.json": extension(own(python, "mcp"), {**words, "GEMINI_CLI_HOME": home}),
+        f"{FOLDER}/{WORDS}": mandate.MANDATE + "\n",
+        f"{FOLDER}/hooks/hooks.json": dump({"hooks": _hooks(python, wish)}),
+        f"{SERVER}.toml": policy(),
     }
     given = () if user.policies else policies
     arguments = [f"--policy={path}" for path in (*given, f"{folder}/{SERVER}.toml")]
@@ -272,13 +264,35 @@ def compose(
     return Start((*arguments, *user.rest), set_, files)
 
 
-def _hooks(python: str) -> dict[str, Any]:
-    """The client names its session to hooks alone: never on the wire, where its login is an API key."""
-    command = shlex.join(own(python, "hook", "ask", "--for", "session"))
-    return {"SessionStart": [{"hooks": [{"type": "command", "command": command, "timeout": _HOOK_MS}]}]}
+def _hooks(python: str, wish: Wish) -> dict[str, Any]:
+    """The client names its session to hooks alone: never on the wire, where its login is an API key.
+
+    A call without words is returned unrun before it, where the mandate is held strictly, or reminded of behind it: what
+    stands before a call that runs is not shown to the agent.
+    """
+
+    def asking(what: str) -> list[dict[str, Any]]:
+        command = shlex.join(own(python, "hook", "ask", "--for", what))
+        return [{"hooks": [{"type": "command", "command": command, "timeout": _HOOK_MS}]}]
+
+    held = {"nudge": "AfterTool", "strict": "BeforeTool"}
+    calls = {held[wish.mandate]: asking("before-call")} if wish.mandate in held else {}
+    return {"SessionStart": asking("session"), **calls}
 
 
-def _policy() -> str:
+def extension(server: Sequence[str], environment: Mapping[str, str]) -> str:
+    """The manifest of an extension that brings the tools' server and the words of the file beside it.
+
+    Args:
+        server: the command that serves the tools.
+        environment: what it is given besides the client's own.
+    """
+    command, *arguments = server
+    tools = {"command": command, "args": arguments, "env": dict(environment), "timeout": _STARTS_MS}
+    return dump({"name": SERVER, "version": "1.0.0", "contextFileName": WORDS, "mcpServers": {SERVER: tools}})
+
+
+def policy() -> str:
     """Allows the three tools, in every mode and without asking; the client takes no such rule from an extension."""
     names = json.dumps([tool["name"] for tool in mandate.TOOLS])
     return f'[[rule]]\nmcpName = "{SERVER}"\ntoolName = {names}\ndecision = "allow"\npriority = 900\n'

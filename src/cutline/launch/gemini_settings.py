@@ -30,8 +30,6 @@ def prepare(
     Raises:
         InputError: its settings can't be read, it is not logged in, or its wire would not pass through the proxy.
     """
-    if wish.mandate != "text":
-        raise InputError(f"--mandate {wish.mandate}: gemini takes text only: the mandate is asked for in the prompt")
     user = gemini.asked(arguments)
     home = Path(environment.get("GEMINI_CLI_HOME") or environment.get("HOME") or Path.home()).absolute()
     if here.resolve() == home.resolve():
@@ -43,7 +41,7 @@ def prepare(
     if trusts:
         settings = gemini.merged(gemini.merged(weak, _read(here / ".gemini" / "settings.json")), strong)
     known = {**_variables(here, home, trusts), **environment}
-    gemini.check(user, settings, known)
+    gemini.check(user, wish, settings, known)
     upstream = gemini.provider(settings, known)
 
     def compose(address: str, folder: str) -> Start:

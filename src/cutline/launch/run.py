@@ -38,7 +38,8 @@ class Ended:
         faults: what went wrong besides, a line each.
         record: path of the record; "" where recording was off.
         notes: what passed without being cut, and why, a line each.
-        again: the client and its words before a session's id, where it goes on in it.
+        again: the client and its words before a session's id, where it goes on in it; "" where no client was started.
+        copied: a session of that client is better gone on with in a cut copy.
     """
 
     code: int
@@ -46,7 +47,8 @@ class Ended:
     faults: tuple[str, ...]
     record: str
     notes: tuple[str, ...] = ()
-    again: str = "claude --resume"
+    again: str = ""
+    copied: bool = False
 
 
 def run(
@@ -94,6 +96,7 @@ def run(
         )
         undone.callback(gateway.stop)
         made = prepared.compose(gateway.start(), str(folder.path))
+        check(binary, made.arguments)
         for name, text in made.files.items():
             path = folder.path / name
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -104,8 +107,20 @@ def run(
         ready()
         code = terminal.run([binary, *made.arguments], {**env, **made.environment})
     faults = [*observer.faults, *([f"the record: {writer.fault}"] if writer is not None and writer.fault else [])]
-    again = f"{client.name} {client.again}"
-    return Ended(code, tuple(observer.accounts.values()), tuple(faults), wish.record, tuple(observer.notes), again)
+    accounts, notes = tuple(observer.accounts.values()), tuple(observer.notes)
+    return Ended(
+        code, accounts, tuple(faults), wish.record, notes, f"{client.name} {client.again}", copied=client.copied
+    )
+
+
+def check(binary: str, arguments: Sequence[str]) -> None:
+    """Refuse what Windows would start with half of its arguments.
+
+    Raises:
+        InputError: a script of cmd.exe's, which ends an argument at its first line break, and one that has some.
+    """
+    if binary.lower().endswith((".cmd", ".bat")) and any("\n" in argument for argument in arguments):
+        raise InputError(f"{binary}: a .cmd file is given no line breaks; install the client's own .exe, and run again")
 
 
 def verdicts(path: str, scope: str) -> dict[tuple[str, str], Verdict]:

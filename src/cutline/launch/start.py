@@ -98,6 +98,7 @@ class Client:
         package: its name on npm.
         module: the module here that prepares it.
         again: what stands before a session's id where the client goes on in it.
+        copied: a session is better gone on with in a cut copy than as it is.
     """
 
     name: str
@@ -105,6 +106,7 @@ class Client:
     package: str
     module: str
     again: str = "--resume"
+    copied: bool = False
 
     @property
     def launch(self) -> Launch:
@@ -117,7 +119,10 @@ CLIENTS: dict[str, Client] = {
     for one in (
         Client("claude", "claude-code", "@anthropic-ai/claude-code", "claude_settings"),
         Client("codex", "codex", "@openai/codex", "codex_settings", "resume"),
-        Client("gemini", "gemini-cli", "@google/gemini-cli", "gemini_settings"),
+        # Resumed as it is, it sends every result twice (docs/gemini.md).
+        Client("gemini", "gemini-cli", "@google/gemini-cli", "gemini_settings", copied=True),
+        Client("opencode", "opencode", "opencode-ai", "opencode_settings", "-s"),
+        Client("pi", "pi", "@earendil-works/pi-coding-agent", "pi_settings", "--session"),
     )
 }
 

@@ -46,7 +46,9 @@ class Terminal:
         child = self._child
         if child is None:
             sys.exit(128 + number)
-        typed = signal.Signals(number).name in _OF_THE_TERMINAL and sys.stdin.isatty()
+        # On Windows ^C reaches everything at the terminal by itself, and can't be sent to one process.
+        by_itself = sys.platform == "win32" or sys.stdin.isatty()
+        typed = signal.Signals(number).name in _OF_THE_TERMINAL and by_itself
         if not typed and child.poll() is None:
             child.send_signal(number)
 

@@ -31,12 +31,18 @@ _SUMMARIES = (
     (r"Here is the conversation so far:\s+<conversation>", "anchored summary"),
     # pi 1.6: likewise
     (r"<conversation>\n", "The messages above are "),
+    (r"# Conversation\n", "The messages above are earlier context from an ongoing conversation."),  # of a split turn
 )
 """How a client's own demand for a summary begins, and what else stands in it."""
-_MARKS = (b"CRITICAL: Respond with TEXT ONLY", b"CONTEXT CHECKPOINT COMPACTION", b"<state_snapshot>", b"<conversation>")
+_MARKS = (
+    *(b"CRITICAL: Respond with TEXT ONLY", b"CONTEXT CHECKPOINT COMPACTION", b"<state_snapshot>", b"<conversation>"),
+    b"# Conversation",
+)
 """One of these stands in each of them."""
 _SESSION = ("x-session-id", "x-session-affinity", "session_id")
 """opencode's, pi's, and what others send to be led to the same cache."""
+OURS = ("x-cutline-session", "x-cutline-agent")
+"""What `cutline run` itself puts on requests, where it can, to name session and sub-agent; it goes no further."""
 _KEY = re.compile(rb'"(?:prompt_cache_key|session_id)"\s*:\s*"([\x20-\x21\x23-\x5b\x5d-\x7e]{1,200})"')
 
 _ENDS = re.compile(rb'"name"\s*:\s*"complete_task"')
@@ -49,6 +55,8 @@ def ids(headers: Mapping[str, str], body: bytes = b"") -> tuple[str, str]:
         headers: by lower-case name.
         body: without encodings; looked into where the headers name none and the format has a place for it.
     """
+    if OURS[0] in headers:
+        return headers[OURS[0]], headers.get(OURS[1], "")
     if "x-claude-code-session-id" in headers:
         return headers["x-claude-code-session-id"], headers.get("x-claude-code-agent-id", "")
     if "x-parent-session-id" in headers:  # opencode: a sub-agent has a session of its own

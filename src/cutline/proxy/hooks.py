@@ -55,9 +55,13 @@ class Heard:
         self.returned, self._now = self.returned if self._now else 0, False
         self.answer = answer
 
-    def holds(self, call: object) -> bool:
-        """Whether the last answer makes a call, by its id."""
-        return any(block.get("id") == call for block in self.answer)
+    def holds(self, payload: Mapping[str, Any]) -> bool:
+        """Whether the last answer makes the call that a hook is about: by its id, else by name and arguments."""
+        id_ = payload.get("tool_use_id")
+        if id_:
+            return any(block.get("id") == id_ for block in self.answer)
+        wanted = (payload.get("tool_name"), payload.get("tool_input"))
+        return any(_names_call(block) and (block.get("name"), block.get("input")) == wanted for block in self.answer)
 
     def return_(self) -> bool:
         """Whether this answer's calls may be returned unrun; noted once for all of them."""
@@ -89,6 +93,8 @@ def is_held(payload: Mapping[str, Any]) -> bool:
 def before_call(payload: Mapping[str, Any], heard: Heard | None, wanted: Mandate) -> dict[str, Any]:
     """Answer a `PreToolUse` hook: nothing where the call's intent was stated, else a reminder or a refusal.
 
+    Gemini CLI's `BeforeTool` takes a refusal alone, its `AfterTool` the reminder.
+
     Args:
         payload: what the hook tells.
         heard: what the agent said, with the answer that makes the call; None where that answer was not seen.
@@ -99,8 +105,12 @@ def before_call(payload: Mapping[str, Any], heard: Heard | None, wanted: Mandate
     call = ToolCall(str(payload.get("tool_name")), _raw(payload.get("tool_input")), None, False, 0, "")
     if any(narration.judge(call, said, "").intent for said in (words(heard.answer), heard.earlier) if said.strip()):
         return {}
-    told: dict[str, Any] = {"hookEventName": "PreToolUse"}
-    if wanted == "strict" and heard.return_():
+    event = str(payload.get("hook_event_name") or "PreToolUse")
+    told: dict[str, Any] = {"hookEventName": event}
+    returned = wanted == "strict" and event != "AfterTool" and heard.return_()
+    if event == "BeforeTool":
+        return {"decision": "deny", "reason": mandate.STRICT} if returned else {}
+    if returned:
         told |= {"permissionDecision": "deny", "permissionDecisionReason": mandate.STRICT}
     else:
         told |= {"additionalContext": mandate.NUDGE}
@@ -156,12 +166,19 @@ def before_compaction(payload: Mapping[str, Any], full: Fullness) -> dict[str, A
 
     It goes ahead where the human asked for it, in a sub-agent, where the request would no longer fit otherwise,
     where a checkpoint was just made and did not help, and where the agent was asked often enough.
+
+    Args:
+        payload: what the hook tells; `room`, the tokens that still fit, where the client knows them.
+        full: what is known of the session.
     """
     if payload.get("trigger") != "auto" or payload.get("agent_id") or full.overflowed:
         return {}
-    estimate = full.tokens + full.pending // _BYTES_PER_TOKEN
-    window = next((size for size in _WINDOWS if estimate <= size), _WINDOWS[-1])
-    if estimate > window - _RESERVED - _MARGIN:
+    room = payload.get("room")
+    if not isinstance(room, int):
+        estimate = full.tokens + full.pending // _BYTES_PER_TOKEN
+        window = next((size for size in _WINDOWS if estimate <= size), _WINDOWS[-1])
+        room = window - _RESERVED - estimate
+    if room < _MARGIN:
         return {}
     if not full.made:
         elsewhere = full.asked_at is not None and full.asked_at != full.seam

@@ -111,6 +111,9 @@ class Observer:
         if name == "session":
             self.session = session
             return {}
+        if name == "uncut":
+            self.said(answers.printable(str(payload.get("why") or ""))[:300])
+            return {}
         if name == "before-call":
             heard = self._answer(session, payload) if hooks.is_held(payload) else None
             return hooks.before_call(payload, heard, self._place.mandate)
@@ -128,9 +131,11 @@ class Observer:
     def _answer(self, session: str, payload: dict[str, Any]) -> Heard | None:
         """What the agent said, with the answer that makes the hook's call; None where it was not seen in time."""
 
+        came = 0 if payload.get("tool_use_id") else self._came  # an earlier answer may have made the same call
+
         def seen() -> Heard | None:
             heard = self._heard.get(session)
-            return heard if heard is not None and heard.holds(payload.get("tool_use_id")) else None
+            return heard if heard is not None and self._counted >= came and heard.holds(payload) else None
 
         with self._answered:
             return self._answered.wait_for(seen, _ANSWER_S)

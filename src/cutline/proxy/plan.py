@@ -308,7 +308,7 @@ def request_headers(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]
     spelled: dict[str, str] = {}
     for name, value in held:
         low = name.lower()
-        if low in _HOP or low in named:
+        if low in _HOP or low in named or low in client.OURS:
             continue
         # One spelling for a header that comes twice: aiohttp would take the second in place of the first.
         kept.append((spelled.setdefault(low, name), _readable(value) if low == "accept-encoding" else value))

@@ -165,21 +165,16 @@ def _home() -> Path:
 
 
 def _alive(folder: Path) -> bool:
-    """Whether a folder's run lives: it holds the lock; where there are no locks, its process is there."""
-    if fcntl is not None:
-        try:
-            with (folder / _LOCK).open("rb") as lock:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        return False
-    found = _NAME.match(folder.name)
+    """Whether a folder's run lives: it holds the lock; on Windows, what it holds open can't be removed."""
+    lock = folder / _LOCK
     try:
-        os.kill(int(found[1]) if found else 0, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
+        if fcntl is None:
+            lock.unlink()
+            return False
+        with lock.open("rb") as held:
+            fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
         return True
-    return True
+    except OSError as error:
+        return fcntl is None and isinstance(error, PermissionError)
+    return False

@@ -121,12 +121,12 @@ def _refuse(path: Path, found: os.stat_result, right: bool, kind: str) -> None:
         raise InputError(f"{path} is a symlink; the record must lie where its path says: move it, or name another")
     if not right:
         raise InputError(f"{path} is no {kind}; move it away, or name another path for the record")
-    if os.name != "nt" and found.st_uid != os.geteuid():
+    if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
         raise InputError(f"{path} belongs to another user (id {found.st_uid}); name another path for the record")
 
 
 def _open(found: os.stat_result, bits: int) -> bool:
-    return os.name != "nt" and bool(found.st_mode & bits)
+    return hasattr(os, "geteuid") and bool(found.st_mode & bits)  # Windows' modes say nothing of others
 
 
 def _mode(found: os.stat_result) -> str:
