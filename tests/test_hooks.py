@@ -47,6 +47,23 @@ class TestACompaction:
         }
         assert not hooks.after_call({"tool_name": "Bash"}, state)
 
+    def test_that_can_t_be_held_back_has_a_checkpoint_asked_for_ahead_twice(self):
+        call = {"tool_name": "bash", "limit": 100_000}
+        state = full(79_000)
+        assert not hooks.after_call(call, state)
+        assert hooks.after_call({**call, "tool_response": "x" * 3_600}, state), "what came since counts"
+        assert not hooks.after_call(call, state)
+        state.request(91_000, "")
+        assert hooks.after_call(call, state) and not hooks.after_call(call, state)
+        # A checkpoint that was just made and did not help is not asked for again at once.
+        assert not hooks.after_call({**call, "tool_name": "cutline_micro_handoff"}, state)
+        state.request(85_000, "a")
+        assert not hooks.after_call(call, state)
+        for _ in range(3):
+            state.request(85_000, "a")
+        assert hooks.after_call(call, state)
+        assert not hooks.after_call({"tool_name": "bash", "limit": 0}, full(79_000))
+
     @pytest.mark.parametrize(
         ("state", "payload"),
         [

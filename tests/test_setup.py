@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import pty
+import shutil
 import stat
 import subprocess
 import sys
@@ -157,6 +158,20 @@ class TestTheText:
             setup_text.put(kind, text.encode(), [SERVER if kind == "json" else TABLE])
         assert "\n" not in str(told.value)
 
+    @pytest.mark.parametrize("before", ["", "# mine\n\n[a]\nb = 1\n", "b = 1"])
+    def test_what_belongs_to_no_table_stands_before_all_and_goes_alone(self, before: str):
+        entry = Entry(("wait_ms",), 10_000, yields=True)
+        put = setup_text.put("toml", before.encode(), [entry, TABLE])
+        assert tomllib.loads(put.data.decode())["wait_ms"] == 10_000
+        assert setup_text.undone(put.data, put.steps) == before.encode()
+        left = setup_text.take("toml", put.data + b"\n[z]\n", put.entries, put.made)
+        assert left.decode().startswith(before) and tomllib.loads(left.decode()) == {**tomllib.loads(before), "z": {}}
+
+    def test_what_the_user_has_set_counts_where_ours_yields(self):
+        before = b"wait_ms = 5\n"
+        put = setup_text.put("toml", before, [Entry(("wait_ms",), 10_000, yields=True)])
+        assert put == setup_text.Put(before)
+
     def test_a_heading_within_a_text_is_none(self):
         before = b'x = """\n[mcp_servers.cutline]\n"""\n'
         put = setup_text.put("toml", before, [TABLE])
@@ -215,7 +230,9 @@ def test_a_client_that_wrote_its_settings_meanwhile_loses_our_entries_alone(home
     held = json.loads(state.read_bytes())
     assert held["mcpServers"]["cutline"]["args"][-2:] == ["mcp", "--mandate"]
     held |= {"numStartups": 4, "projects": {"/p": {}}}
+    held["mcpServers"] = {**held["mcpServers"], "later": {"command": "x"}}
     state.write_text(json.dumps(held, indent=2))  # as the client does
+    assert home("claude").stdout == "nothing to do: claude is set up\n"
     settings_.write_text(settings_.read_text().replace("Bash(ls)", "Bash(cat)"))
     assert home("claude", "--remove", "--yes").exit_code == 0
     del held["mcpServers"]["cutline"]
@@ -255,6 +272,19 @@ def test_another_interpreter_takes_the_place_of_the_first_and_all_of_it_comes_ba
     assert setup.state("opencode", os.environ, "/opt/two/python") == "changed"
     path.write_bytes(path.read_bytes().replace(b"gone", b"cutline", 1))
     assert home("opencode", "--remove", "--yes").exit_code == 0 and home.all() == before
+
+
+@pytest.mark.parametrize("client", NAMES)
+def test_what_setup_wrote_is_known_where_what_undoes_it_was_lost(home: Home, client: str):
+    home.write(THEIRS[client])
+    assert home(client, "--yes").exit_code == 0
+    shutil.rmtree(home.root / ".local")
+    assert setup.state(client, os.environ, sys.executable) == "set"
+    assert home(client).stdout == f"nothing to do: {client} is set up\n"
+    assert home(client, "--remove", "--yes").exit_code == 0
+    assert setup.state(client, os.environ, sys.executable) == "not"
+    for name, text in THEIRS[client].items():
+        assert (home.root / name).read_text().split() == text.split()
 
 
 def test_a_link_stays_one(home: Home):

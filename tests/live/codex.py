@@ -138,6 +138,19 @@ def refused(items: Sequence[Item]) -> str:
     return ""
 
 
+def _coming(number: int, item: Item) -> list[dict[str, Any]]:
+    """How an item is announced, without which some clients don't take it; of a message also its words."""
+    begun = {**item, "content": []} if item["type"] == "message" else item
+    told = [{"type": "response.output_item.added", "output_index": number, "item": begun}]
+    if item["type"] == "message":
+        place = {"item_id": item.get("id", ""), "output_index": number}
+        for at, part in enumerate(item["content"]):
+            told.append(
+                {"type": "response.output_text.delta", **place, "content_index": at, "delta": part.get("text", "")}
+            )
+    return told
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     upstream: Upstream
@@ -187,7 +200,8 @@ class _Handler(BaseHTTPRequestHandler):
         }
         whole = {"id": f"resp_{number}", "model": body["model"], "usage": usage, "output": items, "status": "completed"}
         told = [{"type": "response.created", "response": {"id": f"resp_{number}"}}]
-        told += [{"type": "response.output_item.done", "output_index": n, "item": item} for n, item in enumerate(items)]
+        for n, item in enumerate(items):
+            told += [*_coming(n, item), {"type": "response.output_item.done", "output_index": n, "item": item}]
         told += [{"type": "response.completed", "response": whole}]
         data = b"".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n".encode() for one in told)
         self._send(200, "text/event-stream", data)

@@ -115,8 +115,11 @@ def removing(name: str, environment: Mapping[str, str], python: str) -> Plan:
     Raises:
         InputError: a client that is not known, or a file that can't be changed without touching what is there.
     """
-    place = _place(name, setup_clients.given(name, environment, python))
+    wanted = setup_clients.given(name, environment, python)
+    place = _place(name, wanted)
     known, folders = _kept(place)
+    if not place.exists():
+        known = _recognised(wanted)
     return Plan(_real([_taken(one) for one in known.values()]), (), place, folders)
 
 
@@ -126,9 +129,9 @@ def state(name: str, environment: Mapping[str, str], python: str) -> Literal["se
     Raises:
         InputError: a client that is not known, or a file that can't be read.
     """
-    place = _place(name, setup_clients.given(name, environment, python))
-    if not place.exists():
-        return "not"
+    wanted = setup_clients.given(name, environment, python)
+    if not _place(name, wanted).exists():
+        return "set" if _recognised(wanted) else "not"
     return "changed" if setting(name, environment, python).changes else "set"
 
 
@@ -182,6 +185,8 @@ def _leave(folders: Sequence[str]) -> None:
 def _given(file: File, known: Kept | None) -> tuple[Change, Kept]:
     """A file with what it is to be given, from what it was before an earlier set-up; and what undoes that."""
     now = _read(file.path)
+    if known is not None and now is not None and _has(file, now):
+        return Change(file.path, now, now), known  # wherever in it the client, which writes it too, has put it
     base, aside = (now, False) if known is None else _undone(known, now)
     if file.kind == "own":
         after = file.text.encode()
@@ -202,6 +207,16 @@ def _given(file: File, known: Kept | None) -> tuple[Change, Kept]:
     )
 
 
+def _has(file: File, now: bytes) -> bool:
+    """Whether a file has all that it is to be given."""
+    if file.kind == "own":
+        return now == file.text.encode()
+    try:
+        return all(setup_text.holds(file.kind, now, entry) for entry in file.entries)
+    except InputError as error:
+        raise InputError(f"{file.path}: {error}") from None
+
+
 def _taken(known: Kept) -> Change:
     """A file without what it was given."""
     path = Path(known.path)
@@ -218,7 +233,7 @@ def _undone(known: Kept, now: bytes | None) -> tuple[bytes | None, bool]:
         return (setup_text.undone(now, known.steps) if known.existed else None), False
     if known.kind == "own":
         return None, True
-    entries = [Entry(tuple(one["path"]), one["value"], one["joins"]) for one in known.entries]
+    entries = [Entry(tuple(one["path"]), one["value"], one["joins"], one["yields"]) for one in known.entries]
     try:
         left = setup_text.take(known.kind, now, entries, [tuple(path) for path in known.made])
         return (None if not known.existed and not setup_text.value(known.kind, left) else left), False
@@ -248,6 +263,21 @@ def _kept(place: Path) -> tuple[dict[str, Kept], tuple[str, ...]]:
         return {one["path"]: Kept(**one) for one in told["files"]}, tuple(told["folders"])
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise InputError(f"{place}: can't be read ({error}); without it, take the entries out by hand") from None
+
+
+def _recognised(wanted: Given) -> dict[str, Kept]:
+    """What is there just as setup writes it, where what undoes it was lost; nothing where any of it is not."""
+    found: dict[str, Kept] = {}
+    for file in wanted.files:
+        now = _read(file.path)
+        if now is None or not _has(file, now):
+            return {}
+        if file.kind == "own":
+            found[str(file.path)] = Kept(str(file.path), "own", False, "", _digest(now))
+            continue
+        entries = [asdict(entry) for entry in file.entries]
+        found[str(file.path)] = Kept(str(file.path), file.kind, True, "", "", entries=entries)
+    return found
 
 
 def _keep(place: Path, kept: Sequence[Kept], folders: Sequence[str]) -> None:
@@ -286,16 +316,19 @@ def _folder(path: Path) -> list[str]:
 
 
 def _put(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all: its mode stays, a link stays one; a new one is the user's alone."""
+    """Write a file whole or not at all: owner and mode stay, a link stays one; a new one is the user's alone."""
     path = path.resolve()
-    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o600
+    held = path.stat() if path.exists() else None
     handle, passing = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        Path(passing).chmod(mode)
+        if held is not None:
+            with contextlib.suppress(OSError, AttributeError):  # its owner, where another may give it
+                os.chown(passing, held.st_uid, held.st_gid)
+            Path(passing).chmod(stat.S_IMODE(held.st_mode))
         Path(passing).replace(path)
     except BaseException:
         Path(passing).unlink(missing_ok=True)

@@ -20,7 +20,7 @@ from .claude_code import TOOLS
 from .setup_text import Entry
 from .start import SERVER, dump, own
 
-_STARTS_S = 30
+_STARTS_S, _WAITS_MS = 30, 10_000
 _OPENCODE = ("opencode.jsonc", "opencode.json", "config.json")
 
 
@@ -110,7 +110,9 @@ def _codex(home: Path, environment: Mapping[str, str], python: str) -> Given:
         "supports_parallel_tool_calls": True,
         "omit_tools_from": ["deferred", "code_mode"],  # in view, and called by themselves
     }
-    return Given(folder, (File(folder / "config.toml", "toml", (Entry(("mcp_servers", SERVER), server),)),))
+    # The first request waits a second for servers, and what comes later is not there for the whole session.
+    waits = Entry(("mcp_optional_startup_grace_ms",), _WAITS_MS, yields=True)
+    return Given(folder, (File(folder / "config.toml", "toml", (waits, Entry(("mcp_servers", SERVER), server))),))
 
 
 def _gemini(home: Path, environment: Mapping[str, str], python: str) -> Given:

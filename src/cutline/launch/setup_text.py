@@ -31,11 +31,13 @@ class Entry:
         path: the keys that lead to it.
         value: what stands there; with `joins`, elements for the list that stands there.
         joins: it joins a list of the user's, and does not stand alone.
+        yields: whatever the user has set there counts instead.
     """
 
     path: tuple[str, ...]
     value: Any
     joins: bool = False
+    yields: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,8 @@ def holds(kind: Kind, data: bytes, entry: Entry) -> bool:
         InputError: the file can't be read.
     """
     found = _at(value(kind, data), entry.path)
+    if entry.yields:
+        return found is not None
     if entry.joins:
         return isinstance(found, list) and all(one in found for one in entry.value)
     return bool(found == entry.value)
@@ -193,7 +197,7 @@ def _applied(value: dict[str, Any], entry: Entry) -> dict[str, Any]:
         if not isinstance(held, list):
             raise InputError(f"{'.'.join(entry.path)} is no list there")
         held += [one for one in entry.value if one not in held]
-    elif holder.setdefault(last, entry.value) != entry.value:
+    elif holder.setdefault(last, entry.value) != entry.value and not entry.yields:
         raise InputError(f"{'.'.join(entry.path)} stands there already, and is another's; take it out or rename it")
     return made
 
@@ -288,8 +292,8 @@ class _Document:
         pad = pad or self.newline + self.unit * (depth + 1)
         lines = [pad + one.replace("\n", pad) for one in made]
         if not parts:
-            behind = "" if "\n" in self.shown[at:close] else self.newline + self.unit * depth
-            return [(at + 1, (",".join(lines) + behind).encode())]
+            closing = "" if "\n" in self.shown[at:close] else self.newline + self.unit * depth
+            return [(at + 1, (",".join(lines) + closing).encode())]
         last = parts[-1][3]
         if "\n" not in self.shown[last:close]:
             flat = ", ".join(" ".join(part.strip() for part in one.split("\n")) for one in made)
@@ -307,9 +311,9 @@ class _Document:
     def is_of(self, entry: Entry, part: tuple[str, int, int, int]) -> bool:
         """Whether a member or element is an entry's."""
         key, _, start, end = part
-        return (
-            json.loads(self.text[start:end].encode("latin-1")) in entry.value if entry.joins else key == entry.path[-1]
-        )
+        if entry.joins:
+            return json.loads(self.text[start:end].encode("latin-1")) in entry.value
+        return key == entry.path[-1]
 
     def cuts(
         self, parts: Sequence[tuple[str, int, int, int]], number: int, opens: int, closes: int
@@ -386,10 +390,12 @@ def _out_of_json(data: bytes, entry: Entry) -> bytes:
 
 
 def _into_toml(data: bytes, entry: Entry) -> tuple[list[tuple[int, bytes]], list[tuple[str, ...]]]:
-    """A table of its own at the end of the file."""
+    """A table of its own at the end of the file; what belongs to none before everything else."""
     if holds("toml", data, entry):
         return [], []
     newline = "\r\n" if b"\r\n" in data else "\n"
+    if not isinstance(entry.value, Mapping):
+        return [(0, f"{entry.path[0]} = {toml(entry.value)}{newline}".encode())], []
     lines = [f"[{'.'.join(entry.path)}]", *(f"{key} = {toml(held)}" for key, held in entry.value.items())]
     before = "" if not data else newline if data.endswith(b"\n") else newline * 2
     return [(len(data), (before + newline.join(lines) + newline).encode())], []
@@ -403,6 +409,9 @@ def toml(held: Any) -> str:
 def _out_of_toml(data: bytes, entry: Entry) -> bytes:
     """The file without the table, from its heading to its last key, and without what stands deeper in it."""
     lines = data.decode().splitlines(keepends=True)
+    if not isinstance(entry.value, Mapping):
+        line = next((line for line in lines if line.partition("=")[0].strip() == entry.path[0]), "")
+        return "".join(lines).replace(line, "", 1).encode()
     kept: list[str] = []
     inside: list[str] = []
     ours = False

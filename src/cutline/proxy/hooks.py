@@ -20,6 +20,7 @@ Mandate = Literal["text", "nudge", "strict"]
 _WINDOWS = (200_000, 1_000_000)  # tokens
 _RESERVED = 23_000  # below the window, at which the client ends a run whose compaction is off (docs/claude-code.md)
 _MARGIN = 4_000  # tokens; one request's new text must fit in
+_AHEAD = (0.8, 0.9)  # of the tokens at which a client sums up whose summary can't be held back
 _ASKED = 5  # so many requests in a row may go on before the client's summary is let through
 _RETURNED = 3  # so many answers in a row are returned unrun: the gate must not become a wall
 _SOON = 3  # turns behind a checkpoint within which a full context says that it did not help
@@ -194,7 +195,12 @@ def before_compaction(payload: Mapping[str, Any], full: Fullness) -> dict[str, A
 
 
 def after_call(payload: Mapping[str, Any], full: Fullness) -> dict[str, Any]:
-    """Answer a `PostToolUse` or `UserPromptSubmit` hook: tell the agent that a checkpoint is wanted, where one is."""
+    """Answer a `PostToolUse` or `UserPromptSubmit` hook: tell the agent that a checkpoint is wanted, where one is.
+
+    Args:
+        payload: what the hook tells; `limit`, the tokens at which the client sums up, where nothing can hold that back.
+        full: what is known of the session.
+    """
     if payload.get("agent_id"):
         return {}
     name = str(payload.get("tool_name") or "")
@@ -202,11 +208,26 @@ def after_call(payload: Mapping[str, Any], full: Fullness) -> dict[str, Any]:
     full.pending += weight if narration.is_own(name) else min(weight, _INLINE)
     if wire.names_checkpoint(name):  # a refused one is an error, and calls another hook
         full.made, full.wanted = True, False
+    limit = payload.get("limit")
+    if isinstance(limit, int) and limit > 0 and not full.made:
+        _ask_ahead(limit, full)
     if not full.wanted or narration.is_own(name):
         return {}
     full.wanted = False  # once for each summary that was held back
     event = str(payload.get("hook_event_name") or "PostToolUse")
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": mandate.CHECKPOINT_WANTED}}
+
+
+def _ask_ahead(limit: int, full: Fullness) -> None:
+    """Have a checkpoint asked for while a summary comes near: at each of the shares once, until one is made."""
+    estimate = full.tokens + full.pending // _BYTES_PER_TOKEN
+    near = sum(estimate >= share * limit for share in _AHEAD)
+    if full.asked_at != full.seam:
+        if full.asked_at is not None and full.turns <= _SOON:
+            return
+        full.asked, full.asked_at = 0, full.seam
+    if near > full.asked:
+        full.asked, full.wanted = near, True
 
 
 def _weight(value: Any) -> int:

@@ -118,10 +118,11 @@ class Observer:
             heard = self._answer(session, payload) if hooks.is_held(payload) else None
             return hooks.before_call(payload, heard, self._place.mandate)
         full = self._full.setdefault(session, Fullness())
-        if name == "before-compaction":
+        if name == "before-compaction" or "limit" in payload:
             came = self._came
             with self._answered:
                 self._answered.wait_for(lambda: self._counted >= came, _ANSWER_S)
+        if name == "before-compaction":
             told = hooks.before_compaction(payload, full)
             if told and session in self.accounts:
                 self.accounts[session].held_back += 1
@@ -131,13 +132,17 @@ class Observer:
     def _answer(self, session: str, payload: dict[str, Any]) -> Heard | None:
         """What the agent said, with the answer that makes the hook's call; None where it was not seen in time."""
 
-        came = 0 if payload.get("tool_use_id") else self._came  # an earlier answer may have made the same call
-
         def seen() -> Heard | None:
             heard = self._heard.get(session)
-            return heard if heard is not None and self._counted >= came and heard.holds(payload) else None
+            return heard if heard is not None and heard.holds(payload) else None
 
         with self._answered:
+            if not payload.get("tool_use_id"):
+                # An earlier answer may have made the same call, and a sub-agent's is in none that is heard: so what
+                # came is counted first, and not waited for any longer.
+                came = self._came
+                self._answered.wait_for(lambda: self._counted >= came, _ANSWER_S)
+                return seen()
             return self._answered.wait_for(seen, _ANSWER_S)
 
     def _run(self) -> None:
