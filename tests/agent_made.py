@@ -142,11 +142,10 @@ def opened(
     face = face or Noting()
     transport = cutline.AsyncTransport(record=record)
     made = Model(MODELS[format], url(model, format), transport, {})
-    new = not path.exists()
     state = State()
-    if not new:
-        for _, event in logs.lines(path):
-            state.apply(event)
+    for _, event in logs.lines(path) if path.exists() else ():
+        state.apply(event)
+    new = state.begun is None
     log = logs.Log(path)
     declared = [{"name": one.name, "description": one.description, "schema": dict(one.schema)} for one in tools]
     place = Place(path.parent, {}, Shell(), path.parent)

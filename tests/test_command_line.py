@@ -370,13 +370,31 @@ def test_the_demo_runs_in_a_bare_home_and_leaves_nothing(shell: Shell):
     done = shell("demo")
     text = done.stdout.decode()
     assert done.returncode == 0, done.stderr.decode()
-    for words in ("100 % kept", "Proven", "brought back", "craft does not survive", "cutline resume"):
+    for words in ("100 % kept", "Proven", "brought back", "craft does not survive", "cutline resume", "you, meanwhile"):
         assert words in text
     assert {entry.name for entry in shell.home.iterdir()} <= {"proj", ".claude"}
     assert not list(shell.project.iterdir())
 
 
+@pytest.mark.slow
 def test_the_demo_keeps_what_it_is_told_to_keep(shell: Shell):
-    assert shell("demo", "--keep", "kept", "--json").returncode == 0
+    told = json.loads(shell("demo", "--keep", "kept", "--json").stdout)
+    assert told["proven"] and not told["craft_survives"] and told["next_request"]["sent_bytes"] < 30_000
+    assert [one["specifics_kept"] < one["specifics_stated"] for one in told["compared"]] == [True, True, False]
     assert shell("verify", "kept/before.json", "kept/after.json").returncode == 0
+    assert b"round_div" in (shell.project / "kept" / "crumb" / "till" / "tax.py").read_bytes()
     fails(shell("demo", "--keep", "kept"), 2, "not an empty directory")
+
+
+@pytest.mark.slow
+def test_the_demo_compares_the_cut_with_a_summary_and_a_handoff(shell: Shell):
+    text = shell("demo", "--compare").stdout.decode()
+    for words in (
+        "client's summary",
+        "full handoff",
+        "micro-handoff",
+        "not in it",
+        "42 of 162 refunds",
+        "for the demo",
+    ):
+        assert words in text

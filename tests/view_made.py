@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from pathlib import Path
 from typing import Any
 
+import demo_made
 import made
 
 CHARACTERS = 3.6  # bytes a token: the usage that the made-up provider counts
@@ -30,10 +30,7 @@ ATTACKS = (
 
 def demo(path: Path, cwd: str = made.CWD) -> Path:
     """The session of `cutline demo`, really carried out, as a Claude Code file with a provider's usage."""
-    from cutline.demo.session import build
-
-    with tempfile.TemporaryDirectory() as folder:
-        body = json.loads(build(Path(folder)).body)
+    body = json.loads(demo_made.played(path).demo.whole)
     session = made.Session(model=body["model"], cwd=cwd)
     weight = 0
     for message in body["messages"]:
@@ -43,8 +40,8 @@ def demo(path: Path, cwd: str = made.CWD) -> Path:
         elif any(block["type"] == "tool_result" for block in message["content"]):
             for block in message["content"]:
                 if block["type"] == "tool_result":
-                    session.answer(block["tool_use_id"], block["content"])
-                else:
+                    session.answer(block["tool_use_id"], "".join(part["text"] for part in block["content"]))
+                elif not block["text"].startswith("<system-reminder>"):
                     session.human(block["text"])
         else:
             session.human(message["content"][0]["text"])

@@ -130,7 +130,7 @@ def test_a_request_that_bedrock_signs_goes_as_it_is_and_one_with_a_key_is_cut():
             with anthropic.AnthropicBedrock(base_url=provider.url, http_client=http, **credentials) as client:
                 assert client.messages.create(**asked).content[0].text == "ok"
             sent = provider.posted[0].raw
-        assert provider.asked[0].header("Authorization").startswith("Bearer" if cut else "AWS4-HMAC-SHA256")
+        assert provider.asked[0].headers["authorization"].startswith("Bearer" if cut else "AWS4-HMAC-SHA256")
         report = through.report()
         assert (report.cut, b"row_100" in sent) == (int(cut), not cut)
         assert cut or "signed" in next(iter(report.untouched))

@@ -28,6 +28,7 @@ _COMMANDS = {
     "view": "Look at sessions in a browser: timeline, before and after, cost, search.",
     "cost": "What agents cost, by day, project, client or model.",
     "card": "The last 30 days on one picture.",
+    "agent": "A coding agent under your eyes, cut at its checkpoints (needs cutline[agent]).",
     "demo": "A small coding session, cut and proven; no key, no network.",
     "verify": "Prove that one body is the cut of another.",
     "doctor": "Whether a client would run through Cutline here, and what to do if not.",

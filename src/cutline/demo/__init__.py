@@ -1,7 +1,7 @@
-"""A small coding session that is really carried out: what `cutline demo` cuts.
+"""What `cutline demo` runs: a small program with a real fault, the story of its repair, and a scripted model.
 
-Law: the words are written beforehand, the world's replies are not. Every command runs, every file is read
-and edited, in a directory that the caller gives; where a reply is not what the words say of it, the build
-fails. No network, no key, no clock; only Python's standard library, and a POSIX shell with its usual tools
-(awk, find, grep, sort, tail, tee).
+Law: the words are written beforehand, the world's replies are not. The agent's own loop carries the story out, over
+HTTP, with its own tools; where a reply is not what the words say of it, it fails. No network, no key. It asks for a
+POSIX shell's usual tools (awk, find, grep, sort, tail, tee) and bash. `model` and `formats` know nothing of the story:
+the agent's tests are written on them.
 """

@@ -160,9 +160,9 @@ DOCUMENT: dict[str, Any] = {
             "evidence": CLOSE,
         },
         {
-            "claim": "tax and discount mirror, for 1 to 1000 cents, both rates and the cafés' four discounts",
+            "claim": "tests/test_mirror.py passes: 25 tests, 0 failed",
             "basis": "measured",
-            "evidence": "python check.py (tests/test_mirror.py)",
+            "evidence": "python check.py",
         },
         {
             "claim": "awk's remainder keeps the sign of a negative number",
@@ -181,3 +181,15 @@ DOCUMENT: dict[str, Any] = {
     "recipes": [RECIPE],
     "next": "close February with the fix, and say what it was before",
 }
+
+CLAIM = "tax and discount mirror, for 1 to 1000 cents, both rates and the cafés' four discounts"
+DRAFT = DOCUMENT | {
+    "facts": [
+        {**fact, "claim": CLAIM, "evidence": "python check.py (tests/test_mirror.py)"} if number == 1 else fact
+        for number, fact in enumerate(DOCUMENT["facts"])
+    ]
+}
+"""The checkpoint as the agent first writes it: one claim is marked measured that no result shows."""
+
+QUESTION = 2
+"""Which of the human's messages is the question that only narrated specifics answer, from 0."""

@@ -7,12 +7,16 @@ with specifics, and whether that is measured or inferred.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from . import commands
+from .model import Asked
 
-HANDOFF = "mcp__cutline__micro_handoff"
+HANDOFF, RECALL = "micro_handoff", "recall"
+LIST = "stray_refunds.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +25,19 @@ class Call:
 
     Attributes:
         tool: the tool's name as on the wire.
-        arguments: its arguments.
+        arguments: its arguments, or what makes them of the request that is answered.
         shows: what its result must contain, word for word; the words after the call rely on it.
         fails: a command that is meant to end with an exit code other than 0.
-        tag: a name by which the session's builder finds this call again; "" for most.
+        tag: a name by which this call is found again; "" for most.
+        returns: the tag of a call whose whole result must stand in this one's; "" for most.
     """
 
     tool: str
-    arguments: dict[str, Any]
+    arguments: dict[str, Any] | Callable[[Asked], dict[str, Any]]
     shows: tuple[str, ...] = ()
     fails: bool = False
     tag: str = ""
+    returns: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +65,19 @@ class Human:
 
 
 def _sh(command: str, *shows: str, fails: bool = False, tag: str = "") -> Call:
-    return Call("Bash", {"command": command}, shows, fails, tag)
+    return Call("bash", {"command": command}, shows, fails, tag)
 
 
 def _read(path: str, *shows: str) -> Call:
-    return Call("Read", {"file_path": path}, shows)
+    return Call("read", {"file_path": path}, shows)
 
 
-def _edit(path: str, old: str, new: str, *shows: str) -> Call:
-    return Call("Edit", {"file_path": path, "old_string": old, "new_string": new}, shows)
+def _edit(path: str, old: str, new: str) -> Call:
+    return Call("edit", {"file_path": path, "old_string": old, "new_string": new}, (f"{path} changed, ",))
 
 
 def _write(path: str, content: str, *shows: str) -> Call:
-    return Call("Write", {"file_path": path, "content": content}, shows)
+    return Call("write", {"file_path": path, "content": content}, shows)
 
 
 SPECIFICS = ("till/tax.py:41", "42 of 162 refunds")
@@ -171,7 +177,6 @@ SCRIPT: tuple[Agent | Human, ...] = (
                 "till/money.py",
                 "    return round(float(text) * 100)",
                 '    return int(text.replace(".", ""))',
-                '     6\t    return int(text.replace(".", ""))',
             ),
         ),
     ),
@@ -196,7 +201,6 @@ SCRIPT: tuple[Agent | Human, ...] = (
                 "till/money.py",
                 '    return int(text.replace(".", ""))',
                 "    return round(float(text) * 100)",
-                "     6\t    return round(float(text) * 100)",
             ),
         ),
         hint=(
@@ -205,10 +209,10 @@ SCRIPT: tuple[Agent | Human, ...] = (
         ),
     ),
     Agent(
-        "Line 6 is `round(float(text) * 100)` again. And thank you, that is a better lead than mine: refunds "
-        "are the only amounts below zero, and a bias to one side fits them. I count refunds per day in "
-        "data/march/receipts.csv with awk and hold the count against the 11 bad days; I expect refunds on "
-        "every one.",
+        "till/money.py is back, 1 line added, 1 removed: line 6 is `round(float(text) * 100)` again. And thank you, "
+        "that is a better lead than mine: refunds are the only amounts below zero, and a bias to one side fits them. "
+        "I count refunds per day in data/march/receipts.csv with awk and hold the count against the 11 bad days; I "
+        "expect refunds on every one.",
         (
             _sh(
                 commands.REFUNDS,
@@ -300,7 +304,7 @@ SCRIPT: tuple[Agent | Human, ...] = (
         "So there is a second fault, and had I mended the first and looked at the tests, I'd have called it "
         "done. The useful half of that awk goes to recipes/half_cents.sh before I lose it: it lists such "
         "refunds for any month, and you may want it again.",
-        (_write(commands.RECIPE, commands.RECIPE_TEXT, "Wrote recipes/half_cents.sh", "13 lines"),),
+        (_write(commands.RECIPE, commands.RECIPE_TEXT, f"{commands.RECIPE} made, 13 lines added"),),
     ),
     Agent(
         "Saved, 13 lines. I run it, `sh recipes/half_cents.sh data/march`, because a recipe nobody has run "
@@ -343,7 +347,7 @@ SCRIPT: tuple[Agent | Human, ...] = (
         "Nobody does: line 16 of till/discount.py promises “to the nearest cent” and no more. Before I mend, "
         "a test that can fail: tests/test_mirror.py says that a refund is its sale with the sign turned, for "
         "1 to 1000 cents, both rates, our four discounts.",
-        (_write("tests/test_mirror.py", commands.MIRROR, "Wrote tests/test_mirror.py"),),
+        (_write("tests/test_mirror.py", commands.MIRROR, "tests/test_mirror.py made"),),
     ),
     Agent(
         "Wrote tests/test_mirror.py. I run `python check.py` and expect exactly two failures, test_tax and "
@@ -373,13 +377,11 @@ SCRIPT: tuple[Agent | Human, ...] = (
                 '    """Tax in cents on a net amount in cents: nearest cent, halves away from zero."""\n'
                 "    check_rate(rate)\n"
                 "    return round_div(net * rate, 100)",
-                "return round_div(net * rate, 100)",
             ),
             _edit(
                 "till/tax.py",
                 "\nREDUCED = 5\n",
                 "\nfrom .money import round_div\n\nREDUCED = 5\n",
-                "from .money import round_div",
             ),
         ),
     ),
@@ -403,13 +405,11 @@ SCRIPT: tuple[Agent | Human, ...] = (
                 "    if not 0 <= percent <= 100:\n"
                 '        raise ValueError(f"a discount of {percent} per cent")\n'
                 "    return round_div(listed * (100 - percent), 100)",
-                "return round_div(listed * (100 - percent), 100)",
             ),
             _edit(
                 "till/discount.py",
                 "from pathlib import Path\n",
                 "from pathlib import Path\n\nfrom .money import round_div\n",
-                "from .money import round_div",
             ),
         ),
     ),
@@ -439,7 +439,6 @@ SCRIPT: tuple[Agent | Human, ...] = (
                 "- A refund is its sale with the sign turned: round with `round_div`, never by `// 100`.\n"
                 f"  `sh {commands.RECIPE} data/march` lists the refunds where the difference would show.\n"
                 "- A day is closed when",
-                "round with `round_div`, never by `// 100`",
             ),
         ),
     ),
@@ -447,7 +446,25 @@ SCRIPT: tuple[Agent | Human, ...] = (
         "README.md now has it: “round with `round_div`, never by `// 100`”. March is closed and this is a "
         "good place to stop and take stock, so I write a checkpoint; what I measured along the way stands "
         "above in my own words, the notebook entry holds what I'd otherwise get wrong.",
-        (Call(HANDOFF, commands.DOCUMENT),),
+        (
+            Call(
+                HANDOFF,
+                commands.DRAFT,
+                (
+                    "checkpoint refused: this would be lost or stand unproven.",
+                    f"“1” stands in no result of that: “{commands.CLAIM}”",
+                    "a command that is saved in no file",
+                ),
+                fails=True,
+            ),
+        ),
+    ),
+    Agent(
+        "Handed back, and in one point rightly: “for 1 to 1000 cents” is what I wrote into the test, no result shows "
+        "it. What was measured is that tests/test_mirror.py passes, 25 tests, 0 failed, so I claim that. The commands "
+        "on the list I let go on purpose: two wrong tries, a profile, and a third try whose useful half is in "
+        "recipes/half_cents.sh. I call micro_handoff again; I expect it to be stored.",
+        (Call(HANDOFF, commands.DOCUMENT, ("checkpoint stored",)),),
     ),
     Agent(
         "March closes. A refund was rounded the other way than its sale, in two places: the tax, and the "
@@ -485,4 +502,45 @@ SCRIPT: tuple[Agent | Human, ...] = (
         "Then one last thing, for the accountant: where exactly was the fault, file and line, and how many "
         "of March's refunds had it hit?"
     ),
+    Agent(
+        "From what I said while I looked, since the calls behind it have left my context: the tax in "
+        "till/tax.py:41, and the discount before it in till/discount.py:19, `+ 50) // 100` in both. 42 of 162 "
+        "refunds didn't undo their sale, 51 cents in all; measured then, over every pair of March."
+    ),
+    Human("She would like to see them one by one. Can you get me that list, as it was?"),
+    Agent(
+        "I saw it once and can't say it again; the record can. I recall the call by its words, `refunds do not undo "
+        "their sale`, because its address is gone with it; I expect one call.",
+        (Call(RECALL, {"what": "refunds do not undo their sale"}, ("calls with these words",)),),
+    ),
+    Agent(
+        "One call, the `python -c` over all pairs, with its address. I recall it by that; I expect 42 lines, and the "
+        "count behind them.",
+        (Call(RECALL, lambda asked: {"what": _address(asked)}, ("The result, exactly as it was:",), returns="pairs"),),
+    ),
+    Agent(
+        "There it is, down to “42 of 162 refunds do not undo their sale, 51 cents left”. I write its lines to "
+        f"{LIST}, because the accountant wants a file; I expect 42.",
+        (
+            Call(
+                "write", lambda asked: {"file_path": LIST, "content": _lines(asked)}, (f"{LIST} made, 42 lines added",)
+            ),
+        ),
+    ),
+    Agent(
+        f"{LIST} has them, 42 lines, each a refund with its sale, day and café. Nothing was worked out anew: it is the "
+        "result of that day's call, and the code that made it is mended."
+    ),
 )
+
+
+def _address(asked: Asked) -> str:
+    """The address of the one call that recall listed."""
+    listed = asked.results[-1].result or ""
+    return next(iter(re.findall(r"\b[0-9a-f]{16}\b", listed)), "none was listed")
+
+
+def _lines(asked: Asked) -> str:
+    """The refunds in the result that recall brought back."""
+    found = re.findall(r"^2026-03-.*$", asked.results[-1].result or "", re.M)
+    return "".join(f"{line}\n" for line in found)

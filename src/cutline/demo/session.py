@@ -1,66 +1,41 @@
-"""Carry the session out and build its wire body. Law: words come from `script`, replies from the world.
+"""Carry the story out: the agent's real loop and tools, over real HTTP to a scripted model on loopback.
 
-The same program, script and tools give the same bytes, on every run and wherever the folder lies: replies
-hold no times, no absolute paths, and no order that a directory or a hash decides.
+Law: words come from `script`, replies from the world; where the world says something else than the words rely on, the
+demo fails and says where. Everything it makes lies in one folder; the human's own settings and record are not touched.
 """
 
 from __future__ import annotations
 
-import json
+import asyncio
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from .. import record
+from ..agent import events as ev
+from ..agent import log, models, prompt
+from ..agent.face import Approval
+from ..agent.loop import Held, Session
+from ..agent.own import OwnTools
+from ..agent.state import State
+from ..agent.tools import BASH, EDIT, READ, WRITE, Bash, Place
+from ..blocks import ToolCall
 from ..errors import CutlineError
-from . import commands, program, prompt
-from .script import HANDOFF, SCRIPT, SPECIFICS, Agent, Call, Human
-from .tools import Workshop
+from ..transport import Report, Transport
+from . import commands, program
+from .model import Model
+from .play import Play
+from .script import HANDOFF
 
-MODEL = "claude-opus-4-6"
-STAMP = "Checkpoint written. The record keeps all that went before; go on. Working directory: crumb."
-
-
-@dataclass(frozen=True, slots=True)
-class Specific:
-    """Something exact that the agent said before the seam and that stands in no document.
-
-    Attributes:
-        text: as the agent wrote it.
-        message: index in `messages` of the first message that says it.
-    """
-
-    text: str
-    message: int
-
-
-@dataclass(frozen=True, slots=True)
-class Craft:
-    """What becomes of two commands that were reached by iteration.
-
-    Attributes:
-        one_liner: the command that was saved nowhere: its text stands in the arguments of one call only.
-        call: id of that call.
-        recipe: path of the one that was saved, relative to the project; the document's `recipes` name it.
-        content: the recipe file's text.
-    """
-
-    one_liner: str
-    call: str
-    recipe: str
-    content: str
-
-
-@dataclass(frozen=True, slots=True)
-class BroughtBack:
-    """A removed result that is worth reading again.
-
-    Attributes:
-        call: id of its call.
-        phrase: what it is, to be printed.
-    """
-
-    call: str
-    phrase: str
+MODEL = "anthropic:claude-opus-4-6"
+_TOOLS = {tool.name: tool for tool in (BASH, READ, EDIT, WRITE)}
+_INHERITED = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME", "TMPDIR")
+_BRIEF = "You are a programmer who works beside a human, in the folder crumb. Never change data/."
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,125 +43,160 @@ class Demo:
     """A session that was carried out.
 
     Attributes:
-        body: an Anthropic Messages request body, compact JSON; the last message is the human's.
-        project: the folder that the session worked in, with all that it wrote there.
-        steps: how many tool calls were carried out, the checkpoint among them.
-        specifics, craft, brought_back: what a cut of this body is to be shown by.
+        project: the repaired program's folder.
+        whole: the request with the question for the accountant, as the record holds it.
+        sent: the same as it went over the wire.
+        report: of the transport, over the whole session.
+        steps: calls that were really run, our own tools' among them.
+        checkpoint: name of the checkpoint's tool.
+        question, answer: the human's, and what the agent answered.
+        said: the agent's texts before the question, in order.
+        craft: the call of a command that was reached by iteration and saved nowhere.
+        recalled: the call whose result was brought back by its address.
     """
 
-    body: bytes
     project: Path
+    whole: bytes
+    sent: bytes
+    report: Report
     steps: int
-    specifics: tuple[Specific, ...]
-    craft: Craft
-    brought_back: BroughtBack
+    checkpoint: str
+    question: str
+    answer: str
+    said: tuple[str, ...]
+    craft: ToolCall
+    recalled: ToolCall
 
 
-def build(directory: Path) -> Demo:
-    """Carry the session out.
+def build(directory: Path, show: Callable[[ev.Event], None] = lambda event: None) -> Demo:
+    """Carry the session out in `directory`, which is made where it is absent and may not hold a project already.
 
     Args:
-        directory: an empty folder, or one yet to be made; the project comes to stand in it as ``crumb``.
+        directory: gets `crumb`, the program, and beside it the record, the agent's log and a folder of programs.
+        show: is shown every event of the agent's, as it happens.
 
     Raises:
-        CutlineError: a reply is not what the session's words say of it, a command can't be run, or the folder
-            can't be used.
+        CutlineError: the folder can't be used, or the world did not answer as the script expects; the message says at
+            which step.
     """
-    project = directory / "crumb"
     try:
-        if project.exists():
-            raise CutlineError(f"{project} exists already; give the demo an empty folder")
-        program.write(project)
-        return _Recorder(Workshop(project, directory / "bin")).play(project)
+        directory.mkdir(parents=True, exist_ok=True)
+        if (directory / "crumb").exists():
+            raise CutlineError(f"{directory / 'crumb'} exists already; give the demo an empty folder")
+        return asyncio.run(_play(directory.resolve(), show))
     except OSError as error:
         raise CutlineError(
             f"the demo could not work in {directory}: {error.strerror or error}; give it another folder"
         ) from None
 
 
-class _Recorder:
-    """Plays the script and writes down the messages."""
+class _Face:
+    """Whoever watches; the script's human types while calls run."""
 
-    def __init__(self, workshop: Workshop) -> None:
-        self._workshop = workshop
-        self._messages: list[dict[str, Any]] = []
-        self._tags: dict[str, str] = {}
-        self._steps = 0
-        self._thoughts = 0
+    def __init__(self, play: Play, show: Callable[[ev.Event], None]) -> None:
+        self._play, self._show = play, show
+        self.type: Callable[[str], None] = lambda text: None
 
-    def play(self, project: Path) -> Demo:
-        for turn in SCRIPT:
-            if isinstance(turn, Human):
-                self._messages.append({"role": "user", "content": [{"type": "text", "text": turn.says}]})
-            else:
-                self._agent(turn)
-        body = {
-            "model": MODEL,
-            "max_tokens": 8192,
-            "system": prompt.SYSTEM,
-            "tools": prompt.TOOLS,
-            "messages": self._messages,
-        }
-        return Demo(
-            json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8"),
-            project,
-            self._steps,
-            tuple(Specific(text, self._saying(text)) for text in SPECIFICS),
-            Craft(commands.TRY_3, self._tags["craft"], commands.RECIPE, commands.RECIPE_TEXT),
-            BroughtBack(self._tags["pairs"], "every refund of March that did not undo its sale, one by one"),
-        )
+    def show(self, event: ev.Event) -> None:
+        """Pass an event on; words of the human's come where the script has them."""
+        self._show(event)
+        if isinstance(event, ev.Started) and (hint := self._play.hint()):
+            self.type(hint)
 
-    def _agent(self, turn: Agent) -> None:
-        content: list[dict[str, Any]] = []
-        results: list[dict[str, Any]] = []
-        if turn.thinks:
-            self._thoughts += 1
-            signature = f"not-a-real-signature-{self._thoughts}"
-            content.append({"type": "thinking", "thinking": turn.thinks, "signature": signature})
-        content.append({"type": "text", "text": turn.says})
-        for call in turn.calls:
-            self._steps += 1
-            id = f"toolu_demo_{self._steps:02}"
-            if call.tag:
-                self._tags[call.tag] = id
-            content.append({"type": "tool_use", "id": id, "name": call.tool, "input": call.arguments})
-            results.append(self._result(id, call))
-        self._messages.append({"role": "assistant", "content": content})
-        if turn.hint:
-            results.append({"type": "text", "text": turn.hint})
-        if results:
-            self._messages.append({"role": "user", "content": results})
-
-    def _result(self, id: str, call: Call) -> dict[str, Any]:
-        text, error = STAMP, False
-        if call.tool != HANDOFF:
-            text, error = self._workshop.carry_out(call.tool, call.arguments)
-        what = "failed" if error and not call.fails else "did not fail" if call.fails and not error else ""
-        for expected in call.shows:
-            if expected not in text:
-                what = what or f"did not show {_short(expected)}"
-        if what:
-            raise CutlineError(
-                f"step {self._steps} of the demo {what}: {_head(call)} gave {_short(text)}; "
-                "run it with a POSIX shell, awk, grep and sort in PATH"
-            )
-        result: dict[str, Any] = {"type": "tool_result", "tool_use_id": id, "content": text}
-        return result | {"is_error": True} if error else result
-
-    def _saying(self, text: str) -> int:
-        """Index of the first message in which the agent says a text."""
-        for number, message in enumerate(self._messages):
-            blocks = message["content"] if message["role"] == "assistant" else ()
-            if any(block["type"] == "text" and text in block["text"] for block in blocks):
-                return number
-        raise CutlineError(f"the demo's agent never says {text!r}; this is a fault of the demo's script")
+    async def approve(self, asked: ev.ApprovalAsked) -> Approval:
+        """Never asked: every call may run, in a folder of its own."""
+        return Approval(True)
 
 
-def _head(call: Call) -> str:
-    value = call.arguments.get("command") or call.arguments.get("file_path") or ""
-    return f"{call.tool} {_short(str(value))}"
+async def _play(directory: Path, show: Callable[[ev.Event], None]) -> Demo:
+    project = directory / "crumb"
+    program.write(project)
+    environment = _environment(directory, project)
+    git = "a git repository, on branch main" if _commit(project, environment) else ""
+    play, state = Play(), State()
+    face = _Face(play, show)
+    shell = Bash(project, environment)
+    with contextlib.chdir(project):  # the project that checkpoints are stamped with
+        transport = Transport(record=directory / "record.db")
+    with contextlib.closing(log.Log(directory / "session.jsonl")) as kept, Model(play.script) as scripted:
+        asked = models.Model(MODEL, scripted.url, transport, {})
+        place = Place(project, environment, shell, directory / "outputs")
+        own = OwnTools(transport, place.outputs)
+        held = Held(kept, state, face, asked, own, _TOOLS, place, lambda call, tool, at: ("allow", ""))
+        session = Session(held)
+        face.type = session.hint
+        declared = [
+            {"name": one.name, "description": one.description, "schema": dict(one.schema)} for one in _TOOLS.values()
+        ]
+        words = prompt.system(_BRIEF, [], "", Path("crumb"), git)
+        known = (*declared, *models.own_tools())
+        session.emit(ev.Begun("demo", str(project), MODEL, scripted.url, "nudge", "auto", words, known))
+        try:
+            failed = ""
+            for text in play.humans:
+                ended = await session.turn(text)
+                if ended.reason != "answered":
+                    failed = f"the demo's agent did not end its turn: {ended.reason}"
+                    break
+        finally:
+            await asked.close()
+            await shell.close()
+            report = await asyncio.to_thread(transport.report)
+            await transport.aclose()
+    if failed or scripted.unused:
+        raise CutlineError(failed or f"{scripted.unused} of the demo's answers were never asked for")
+    question = play.first[commands.QUESTION]
+    with record.Record(directory / "record.db") as held_record:
+        (row,) = held_record.sessions()
+        whole = held_record.body(held_record.requests(row.session)[question].id)
+    return Demo(
+        project,
+        whole,
+        scripted.main[question].raw,
+        report,
+        play.steps,
+        HANDOFF,
+        play.humans[commands.QUESTION],
+        play.says(question),
+        tuple(map(play.says, range(question))),
+        play.tagged["craft"],
+        play.tagged["pairs"],
+    )
 
 
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return f"“{line if len(line) <= 100 else line[:99] + '…'}”"
+def _environment(directory: Path, project: Path) -> Mapping[str, str]:
+    """What commands are given: the same on every machine, and the Python that runs as `python`.
+
+    Raises:
+        CutlineError: it is not known which Python is running.
+    """
+    if not sys.executable:
+        raise CutlineError("the demo can't tell which Python is running; start it with `python -m cutline demo`")
+    # A link and not a script: temporary folders are often mounted so that nothing in them is executed.
+    programs = directory / "programs"
+    programs.mkdir(exist_ok=True)
+    (programs / "python").symlink_to(sys.executable)
+    return {name: os.environ[name] for name in _INHERITED if name in os.environ} | {
+        "PATH": f"{programs}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+        "HOME": str(project),
+        "LC_ALL": "C",
+        "PYTHONUTF8": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0",
+        "PYTHON_COLORS": "0",
+        "NO_COLOR": "1",
+        "GIT_CONFIG_NOSYSTEM": "1",
+    }
+
+
+def _commit(project: Path, environment: Mapping[str, str]) -> bool:
+    """Make the project a repository, where there is git: `git diff` then shows what the agent changed."""
+    if shutil.which("git", path=environment["PATH"]) is None:
+        return False
+    who = ("-c", "user.name=Crumb", "-c", "user.email=crumb@example.invalid")
+    steps = (("init", "-q", "-b", "main"), ("add", "."), (*who, "commit", "-q", "-m", "The till"))
+    return all(
+        subprocess.run(["git", *words], cwd=project, env=dict(environment), check=False, capture_output=True).returncode
+        == 0
+        for words in steps
+    )

@@ -62,24 +62,38 @@ def check(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
         raise InputError(f"{'OPENCODE_PURE' if pure else '--pure'} keeps the run's own plugin out; run without it")
 
 
-def layer(given: str, plugin: str) -> str:
+def read(text: str) -> Any:
+    """JSON as the client reads it, with comments and trailing commas.
+
+    Raises:
+        ValueError, RecursionError: it is none.
+    """
+    return json.loads(_TRAILING.sub(r"\1", _COMMENT.sub(r"\1", text)))
+
+
+def layer(given: str, plugin: str, *, clears: bool = False) -> str:
     """The configuration's layer in the environment: the user's own, with a plugin more.
 
     Args:
         given: the variable's value; "" for none.
         plugin: address of the plugin.
+        clears: the client may clear old results by itself, where its configuration wants that.
 
     Raises:
         InputError: the user's own is no JSON object.
     """
     try:
-        # The client reads it with comments and trailing commas.
-        held = json.loads(_TRAILING.sub(r"\1", _COMMENT.sub(r"\1", given)) or "{}")
+        held = read(given or "{}")
     except (ValueError, RecursionError) as error:
         raise InputError(f"{LAYER}: no JSON: {error}") from None
     if not isinstance(held, dict) or not isinstance(held.get("plugin", []), list):
         raise InputError(f"{LAYER}: has to be a JSON object, its plugin a list")
-    return json.dumps({**held, "plugin": [*held.get("plugin", []), plugin]}, ensure_ascii=False)
+    held["plugin"] = [*held.get("plugin", []), plugin]
+    if not clears:
+        # Not by the plugin: what clears reads the configuration anew, before plugins are there.
+        own = held.get("compaction")
+        held["compaction"] = {**(own if isinstance(own, dict) else {}), "prune": False}
+    return json.dumps(held, ensure_ascii=False)
 
 
 def compose(
@@ -130,6 +144,6 @@ def compose(
         **with_loopback(environment),
         **words,
         **dict.fromkeys(_OFF, "false"),
-        LAYER: layer(environment.get(LAYER, ""), plugin),
+        LAYER: layer(environment.get(LAYER, ""), plugin, clears=wish.keep_compaction),
     }
     return Start(tuple(arguments), set_, {GIVEN: dump(given), WORDS: mandate.MANDATE + "\n"})

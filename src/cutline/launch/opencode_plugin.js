@@ -105,7 +105,6 @@ export const Cutline = async () => {
 			const allowed = Object.fromEntries(given.tools.map((tool) => [tool, "allow"]));
 			const rest = Object.entries(before ?? {}).filter(([name]) => !(name in allowed));
 			held.permission = { ...Object.fromEntries(rest), ...allowed }; // of two rules that fit, the later one counts
-			if (given.compaction) held.compaction = { ...held.compaction, prune: false };
 		},
 
 		async "experimental.chat.system.transform"(_, told) {

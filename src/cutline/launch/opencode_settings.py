@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -53,7 +52,7 @@ def prepare(
 
 
 def _logins(environment: Mapping[str, str]) -> Iterator[str]:
-    """The providers that it has a login for, and which; keys that stand in its configuration are not looked for."""
+    """The providers that it has a login for, and which; of its configuration the user's own file is looked into."""
     home = Path(environment.get("HOME") or Path.home())
     data = Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share") / "opencode"
     for name, held in _read(data / "auth.json").items():
@@ -61,12 +60,18 @@ def _logins(environment: Mapping[str, str]) -> Iterator[str]:
             yield f"{name} ({_KINDS[held['type']]})"
     for name, variables in _KEYS.items():
         yield from (f"{name} ({variable})" for variable in variables if environment.get(variable))
+    config = Path(environment.get("XDG_CONFIG_HOME") or home / ".config") / "opencode"
+    for file in ("opencode.json", "opencode.jsonc"):
+        own = _read(config / file).get("provider")
+        for name, held in own.items() if isinstance(own, dict) else ():
+            if isinstance(held, dict) and isinstance(held.get("options"), dict) and held["options"].get("apiKey"):
+                yield f"{name} ({file})"
 
 
 def _read(path: Path) -> dict[str, Any]:
     """A file of its own; nothing where it can't be read, which the client tells by itself."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = opencode.read(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

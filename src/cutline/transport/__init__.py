@@ -53,6 +53,7 @@ class Transport(_Transport):  # type: ignore[misc]
             `CUTLINE_RECORD` names (empty for none), else your own; a path for another one; False for none.
         keep_tools: names of tools whose calls and results stay before a checkpoint, such as one that asks the human.
         profile: "strict" for servers that refuse neighbours of one role.
+        session: its id in the record, for a program that goes on with a session in another process; "" for a new one.
 
     Raises:
         ValueError: an option that means nothing.
@@ -65,11 +66,12 @@ class Transport(_Transport):  # type: ignore[misc]
         record: bool | str | os.PathLike[str] = True,
         keep_tools: Iterable[str] = (),
         profile: Profile = None,
+        session: str = "",
     ) -> None:
         self._inner = inner
         self._lines = Lines()
         self._decider = Decider(keep_tools, profile)
-        self._behind = Behind(self._decider, _place(record), Path.cwd())
+        self._behind = Behind(self._decider, _place(record), Path.cwd(), session)
         self._agent = Agent(self._behind)
         weakref.finalize(self, self._behind.end).atexit = False
 

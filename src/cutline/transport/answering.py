@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from .. import checkpoint, events, mcp, recall, record, toolset
@@ -87,8 +88,13 @@ class _Tools(mcp.Tools):
             if wire.names_checkpoint(str(call.get("name")))
         ]
         found = next((one for one, call in made if call.get("id") == call_id), None)
-        found = found or (made[0][0] if made and not call_id else None)
-        return None if found is None else mcp._before(session, events.events(_answered(found)))
+        # Where the provider gives its calls no id, the program's own says nothing here: the latest one it is.
+        found = found or next((one for one, call in made if not (call_id and call.get("id"))), None)
+        if found is not None:
+            return mcp._before(session, events.events(_answered(found)))
+        # A program that was ended behind this answer, and goes on: its history is in the record.
+        told = self._recorded(call_id) if self.record is not None and call_id else None
+        return None if told is None else replace(told, session=session)
 
 
 def _answered(conversation: Conversation) -> wire.Request:

@@ -121,10 +121,11 @@ class Behind:
         decider: proves again.
         record: the record's file; None where recording is off.
         directory: where the program works.
+        session: its id in the record; "" for a new one.
     """
 
-    def __init__(self, decider: Decider, record: Path | None, directory: Path) -> None:
-        self.session = f"{CLIENT}-{uuid.uuid4().hex[:12]}"
+    def __init__(self, decider: Decider, record: Path | None, directory: Path, session: str = "") -> None:
+        self.session = session or f"{CLIENT}-{uuid.uuid4().hex[:12]}"
         self.record = record
         self.directory = directory
         self.sums = Sums()

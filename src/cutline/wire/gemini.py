@@ -93,8 +93,8 @@ class _Reading:
             place = Place(number, "parts", part)
             if kind == "call":
                 name, id_ = found["function_name"][1:-1], (found["function_id"] or "")[1:-1]
-                signed = any(found[key] for key in _MARKS)
-                self.called(name, id_, found.span("function_args"), place, signed)
+                opens = any(found[key] for key in _MARKS)
+                self.called(name, id_, found.span("function_args"), place, opens)
             elif kind == "answer":
                 name, id_ = found["function_name"][1:-1], (found["function_id"] or "")[1:-1]
                 start, end = found.span("function_response_output")
