@@ -43,7 +43,7 @@ class New:
     def __init__(self, read: Body, first: int, sent: Body | None = None) -> None:
         self.calls: list[tuple[bytes, ToolCall, tuple[int, int], tuple[int, int]]] = []
         request = read.request
-        for made, answer in wire.pairs(request.messages)[0].items():
+        for made, answer in _pairs(read, first):
             place, at = read.place(*made), read.place(*answer)
             if at[0] < first:
                 continue
@@ -68,6 +68,23 @@ class New:
                 id = row[0]
             place = (id, session, *made, nodes[made[0]], nodes[answer[0]], answer[1], request)
             connection.execute("INSERT OR IGNORE INTO place VALUES (?, ?, ?, ?, ?, ?, ?, ?)", place)
+
+
+def _pairs(read: Body, first: int) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Which result answers which call; at least all whose result stands at `first` or behind it.
+
+    What is answered there was called in the assistant's turn before it, or later; only a server's own call may stand
+    before that, and without it its result answers nothing: then the whole history is paired.
+    """
+    messages = read.request.messages
+    start = 0 if read.format else min(first, len(messages) - 1)
+    while start > 0 and not (messages[start].role == "assistant" and messages[start - 1].role == "user"):
+        start -= 1
+    found, orphans = wire.pairs(messages[start:] if start > 0 else messages)
+    if start > 0 and orphans:
+        start, (found, _) = 0, wire.pairs(messages)
+    start = max(start, 0)
+    return (((made[0] + start, made[1]), (answer[0] + start, answer[1])) for made, answer in found.items())
 
 
 def at_address(connection: sqlite3.Connection, project: str | None, address: str) -> list[Recorded]:
@@ -114,10 +131,10 @@ def is_tool(name: str, wanted: str) -> bool:
     return name == wanted or re.split(r"__|[.:/]", name)[-1] == wanted
 
 
-def places(connection: sqlite3.Connection, id: int) -> Iterator[tuple[Recorded, bool]]:
+def places(connection: sqlite3.Connection, id: int, get: packing.Get = packing.get) -> Iterator[tuple[Recorded, bool]]:
     """A call at each of its places, and whether it still has its address there; of masked arguments nobody can tell."""
     for row in connection.execute(f"{_PLACES} WHERE p.call = ?", (id,)).fetchall():
-        found, address = _at(connection, row)
+        found, address = _at(connection, row, get)
         call = found.found.call
         yield found, address == call.address or b"[masked: " in call.arguments
 
@@ -128,6 +145,11 @@ def text_of(connection: sqlite3.Connection, id: int) -> str:
     if row is None:
         raise sqlite3.DatabaseError(f"malformed: call {id} stands nowhere")
     return haystack(_read(connection, row).found.call)
+
+
+def reads_alike(connection: sqlite3.Connection, id: int) -> bool:
+    """Whether a call has one text at all of its places: its keys may be turned round, its secrets masked at some."""
+    return len({haystack(found.found.call) for found, _ in places(connection, id)}) < 2
 
 
 def fold(words: str) -> str:
@@ -175,13 +197,13 @@ def _read(connection: sqlite3.Connection, row: tuple[Any, ...]) -> Recorded:
     return _at(connection, row)[0]
 
 
-def _at(connection: sqlite3.Connection, row: tuple[Any, ...]) -> tuple[Recorded, str]:
+def _at(connection: sqlite3.Connection, row: tuple[Any, ...], get: packing.Get = packing.get) -> tuple[Recorded, str]:
     """The call at a place, out of the one or two messages that hold it and its result; its address as it reads."""
     session, agent, client, project, at, id, *rest = row
     address, _, message, block, answer, answer_block, first, second, format = rest
-    literals = [packing.get(connection, first)]
+    literals = [get(connection, first)]
     if answer != message:
-        literals.append(packing.get(connection, second))
+        literals.append(get(connection, second))
     body = reading.of_messages(format, literals)
     made, answered = body.at((0, block)), body.at((len(literals) - 1, answer_block))
     read = wire.call(body.request, made, message, answered)

@@ -55,18 +55,18 @@ class _Progress:
 def _blobs(connection: sqlite3.Connection, progress: _Progress) -> Iterator[str]:
     for (id,) in connection.execute("SELECT id FROM blob ORDER BY id").fetchall():
         progress.step()
-        size, based = connection.execute(
-            "SELECT b.size, EXISTS (SELECT 1 FROM blob o WHERE o.id = b.base AND o.base IS NOT NULL)"
-            " FROM blob b WHERE b.id = ?",
-            (id,),
-        ).fetchone()
         try:
-            if len(packing.get(connection, id)) != size:
+            size, based, *row = connection.execute(
+                "SELECT b.size, o.base, b.hash, b.base, b.data FROM blob b LEFT JOIN blob o ON o.id = b.base"
+                " WHERE b.id = ?",
+                (id,),
+            ).fetchone()
+            if len(packing.unpack(connection, *row)) != size:
                 yield f"blob {id}: it is not {size:,} bytes long"
+            if based is not None:
+                yield f"blob {id}: its base has a base itself"
         except _BROKEN as error:
             yield f"blob {id}: {_what(error)}"
-        if based:
-            yield f"blob {id}: its base has a base itself"
 
 
 def _nodes(connection: sqlite3.Connection, progress: _Progress) -> Iterator[str]:
@@ -87,20 +87,7 @@ def _nodes(connection: sqlite3.Connection, progress: _Progress) -> Iterator[str]
 
 
 def _requests(connection: sqlite3.Connection, progress: _Progress) -> Iterator[str]:
-    kept: dict[int, bytes] = {}
-    weight = 0
-
-    def get(connection: sqlite3.Connection, id: int) -> bytes:
-        nonlocal weight
-        found = kept.get(id)
-        if found is None:
-            found = kept[id] = packing.get(connection, id)
-            weight += len(found)
-            if weight > _CACHED:
-                kept.clear()
-                weight = 0
-        return found
-
+    get = _Kept()
     rows = connection.execute(
         "SELECT r.id, s.session, r.at, r.size FROM request r LEFT JOIN session s ON s.id = r.session ORDER BY r.id"
     ).fetchall()
@@ -121,38 +108,88 @@ def _requests(connection: sqlite3.Connection, progress: _Progress) -> Iterator[s
 
 
 def _calls(connection: sqlite3.Connection, progress: _Progress) -> Iterator[str]:
+    get, index = _Kept(), _Index(connection, "search")
     for id, address, key in connection.execute("SELECT id, address, key FROM call ORDER BY id").fetchall():
+        name, texts = f"call {address}", set()
         try:
-            for found, itself in calls.places(connection, id):
+            for found, itself in calls.places(connection, id, get):
                 progress.step()
+                texts.add(calls.haystack(found.found.call))
                 if packing.digest(address.encode() + found.content)[:16] != key or not itself:
-                    yield f"call {address}: another call stands where it was, in session {found.session}"
-            if not _found(connection, "search", id, calls.text_of(connection, id)):
-                yield f"call {address}: a search does not find it"
+                    yield f"{name}: another call stands where it was, in session {found.session}"
+            if not texts:
+                yield f"{name}: it stands nowhere"
         except _BROKEN as error:
-            yield f"call {address}: it can't be read ({_what(error)})"
+            yield f"{name}: it can't be read ({_what(error)})"
+        index.ask(id, name, texts)
+    yield from index.missing()
 
 
 def _texts(connection: sqlite3.Connection, progress: _Progress) -> Iterator[str]:
+    get, index = _Kept(), _Index(connection, "said_words")
     for id, author, key in connection.execute("SELECT id, author, key FROM said ORDER BY id").fetchall():
+        name, text = f"text {id}", None
         try:
-            for found in words.places(connection, id):
+            for found in words.places(connection, id, get):
                 progress.step()
-                if words.key_of(author, found.text) != key:
-                    yield f"text {id}: other words stand where it was, in session {found.session}"
-            if not _found(connection, "said_words", id, words.text_of(connection, id)):
-                yield f"text {id}: a search does not find it"
+                text = found.text
+                if words.key_of(author, text) != key:
+                    yield f"{name}: other words stand where it was, in session {found.session}"
+            if text is None:
+                yield f"{name}: it stands nowhere"
         except _BROKEN as error:
-            yield f"text {id}: it can't be read ({_what(error)})"
+            yield f"{name}: it can't be read ({_what(error)})"
+        index.ask(id, name, set() if text is None else {calls.fold(text)})
+    yield from index.missing()
 
 
-def _found(connection: sqlite3.Connection, index: str, id: int, text: str) -> bool:
-    """Whether an index knows a text, by the first of its trigrams."""
-    query = calls.trigrams([text[: _TRIED + 2]])
-    if not query:
-        return True
-    found = connection.execute(f"SELECT 1 FROM {index} WHERE {index} MATCH ? AND rowid = ?", (query, id)).fetchone()
-    return found is not None
+class _Kept:
+    """Reads blobs, and keeps the last of them at hand."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, bytes] = {}
+        self._weight = 0
+
+    def __call__(self, connection: sqlite3.Connection, id: int) -> bytes:
+        found = self._kept.get(id)
+        if found is None:
+            found = packing.get(connection, id)
+            self._weight += len(found)
+            if self._weight > _CACHED:
+                self._kept.clear()
+                self._weight = len(found)
+            self._kept[id] = found
+        return found
+
+
+class _Index:
+    """Asks an index for texts, each by one of its first trigrams; each trigram is asked for once, for all its rows."""
+
+    def __init__(self, connection: sqlite3.Connection, name: str) -> None:
+        self._connection, self._name = connection, name
+        self._asked: dict[str, set[int]] = {}
+        self._names: dict[int, str] = {}
+
+    def ask(self, id: int, name: str, texts: set[str]) -> None:
+        """Ask for what has one of these texts; which of them is in the index, nothing says."""
+        tried = [[text[at : at + 3] for at in range(min(len(text) - 2, _TRIED))] for text in texts]
+        shared = [trigram for trigram in tried[0] if all(trigram in other for other in tried)] if tried else []
+        if shared:
+            trigram = next((one for one in shared if one in self._asked), shared[0])
+            self._asked.setdefault(trigram, set()).add(id)
+            self._names[id] = name
+
+    def missing(self) -> Iterator[str]:
+        """What a search does not find, a line each."""
+        select = f"SELECT rowid FROM {self._name} WHERE {self._name} MATCH ?"
+        for trigram, ids in self._asked.items():
+            try:
+                found = {id for (id,) in self._connection.execute(select, (calls.trigrams([trigram]),))}
+            except _BROKEN as error:
+                yield f"the search index can't be read ({_what(error)})"
+                return
+            for id in sorted(ids - found):
+                yield f"{self._names[id]}: a search does not find it"
 
 
 def _what(error: BaseException) -> str:

@@ -28,7 +28,7 @@ def sessions(connection: sqlite3.Connection, names: Sequence[str]) -> Deleted:
     gone_calls = _alone(connection, "call", "place")
     gone_texts = _alone(connection, "said", "said_at")
     rebuild = [
-        _forget(connection, "search", gone_calls, calls.text_of),
+        _unlike(connection) or _forget(connection, "search", gone_calls, calls.text_of),
         _forget(connection, "said_words", gone_texts, words.text_of),
     ]
     for table in ("place", "said_at"):
@@ -96,6 +96,24 @@ def _alone(connection: sqlite3.Connection, column: str, table: str) -> list[int]
             f"SELECT {column} FROM {table} GROUP BY {column} HAVING min(session IN gone)",
         )
     ]
+
+
+def _unlike(connection: sqlite3.Connection) -> bool:
+    """Whether a call of the sessions that go reads otherwise in other messages.
+
+    The index holds one of its texts, and nothing says which.
+    """
+    rows = connection.execute(
+        "SELECT p.call FROM place p JOIN node n ON n.id = p.node JOIN node a ON a.id = p.answer"
+        " WHERE p.call IN (SELECT call FROM place WHERE session IN gone) GROUP BY p.call"
+        " HAVING min(n.message) < max(n.message) OR min(a.message) < max(a.message)"
+    ).fetchall()
+    try:
+        return not all(calls.reads_alike(connection, id) for (id,) in rows)
+    except (sqlite3.DatabaseError, ValueError, LookupError) as error:
+        if isinstance(error, sqlite3.OperationalError):
+            raise
+        return True
 
 
 def _forget(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import sys
+from collections.abc import Callable
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -20,6 +21,10 @@ else:
 _LEVEL = 3
 _SMALL = 2048
 """Bytes under which a base is not worth its look-up."""
+
+
+Get = Callable[[sqlite3.Connection, int], bytes]
+"""How a blob is read, by its id (see `get`)."""
 
 
 def digest(data: bytes) -> bytes:

@@ -62,7 +62,8 @@ def read(body: bytes, known: Body | None = None, shared: int = 0) -> Body:
         if native is None:
             raise
         return _of(native)
-    return Body(body, "", [(message.start, message.end) for message in request.messages], request)
+    same = known.spans[:shared] if known and not known.format else ()
+    return Body(body, "", [*same, *((one.start, one.end) for one in request.messages[len(same) :])], request)
 
 
 def of_messages(format: str, literals: Sequence[bytes]) -> Body:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
 from typing import NamedTuple
 
 from ..errors import InputError
@@ -46,9 +45,7 @@ def pieces(connection: sqlite3.Connection, request: int) -> Pieces:
     return Pieces(frame, split, chain, parts.read_marks(marks))
 
 
-def body_of(
-    connection: sqlite3.Connection, request: int, get: Callable[[sqlite3.Connection, int], bytes] = packing.get
-) -> bytes:
+def body_of(connection: sqlite3.Connection, request: int, get: packing.Get = packing.get) -> bytes:
     """The body of a request, byte for byte.
 
     Args:

@@ -122,7 +122,8 @@ class Record:
 
     def _masked(self, exchange: Exchange) -> tuple[Exchange, bytes | None]:
         """An exchange without its secrets, and the body as it was sent, where secrets are masked and it held any."""
-        with self._transaction() as connection:
+        with self._guarded() as connection:
+            schema.refuse_newer(connection, self.path)
             if not settings.masking(connection):
                 return exchange, None
         body, answer = masking.mask(exchange.body), masking.mask(exchange.answer)

@@ -122,10 +122,10 @@ def with_words(
     return found
 
 
-def places(connection: sqlite3.Connection, id: int) -> Iterator[Said]:
+def places(connection: sqlite3.Connection, id: int, get: packing.Get = packing.get) -> Iterator[Said]:
     """A text at each of its places."""
     for row in connection.execute(f"{_PLACES} WHERE p.said = ?", (id,)).fetchall():
-        yield _read(connection, row)
+        yield _read(connection, row, get)
 
 
 def text_of(connection: sqlite3.Connection, id: int) -> str:
@@ -184,11 +184,11 @@ def _settings(frame: bytes) -> bytes:
     return b'"thinking":{"type":%s}}' % spans.quote(thinking or "")
 
 
-def _read(connection: sqlite3.Connection, row: tuple[Any, ...]) -> Said:
+def _read(connection: sqlite3.Connection, row: tuple[Any, ...], get: packing.Get = packing.get) -> Said:
     session, agent, client, project, at, id, author, message, block, literal, answer, format = row
     if literal is not None:
-        read = reading.of_messages(format, [packing.get(connection, literal)])
+        read = reading.of_messages(format, [get(connection, literal)])
     else:  # answers are kept in the one shape
-        read = reading.of_messages("", [b'{"role":"assistant","content":%s}' % packing.get(connection, answer)])
+        read = reading.of_messages("", [b'{"role":"assistant","content":%s}' % get(connection, answer)])
     text = words_of(read.request, read.at((0, block)))
     return Said(session, agent, client, project, at, id, author, text, message, block)

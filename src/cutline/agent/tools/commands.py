@@ -23,6 +23,7 @@ _DOUBTS = (
     (re.compile(r"(?<!\$)(?<!for )\(\("), "what `((` begins in it can't be told with certainty"),
     (re.compile(r"(?:^|[\s<>=;|&(])\\[ \t\n]|\\[ \t]+(?:\n|\Z)"), "it holds a lone escaped blank"),
     (re.compile(r"\$(?=[ \t\n])"), "it holds a lone $"),
+    (re.compile(r"^(?![^\n]*(?:^|[\s;&|(!])\[\[ [^\n]*=~ [^\n]* \]\])[^\n]*=~", re.M), "it holds =~ outside [[ … ]]"),
 )
 # What holds commands and adds nothing to them, and what holds none.
 _STRUCTURE = frozenset(
@@ -202,6 +203,10 @@ def _within(node: Node, inside: tuple[str, ...], known: Mapping[str, str], deep:
 
 
 def _simple(node: Node, inside: tuple[str, ...], known: Mapping[str, str]) -> Simple:
+    ends = [node.start_byte, *(child.end_byte for child in node.children)]
+    for end, child in zip(ends, node.children, strict=False):
+        if b"\n" in (node.text or b"")[end - node.start_byte : child.start_byte - node.start_byte]:
+            raise Unclear("a command in it goes over a line's end")
     words: list[Word] = []
     assigned: list[tuple[str, Word]] = []
     targets: tuple[Word, ...] = ()
