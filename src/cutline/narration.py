@@ -75,9 +75,6 @@ class Verdict:
         return not (self.intent and self.outcome)
 
 
-_HOLE = Verdict(False, False)
-
-
 def judge(call: ToolCall, before: str, after: str) -> Verdict:
     """Judge one call by the agent's words around it.
 
@@ -91,14 +88,31 @@ def judge(call: ToolCall, before: str, after: str) -> Verdict:
     heard = clauses(after[:MOST]) if after else ()
     found = any(clause.stated for clause in heard)
     changing = bool(said or found) and changes(call.arguments)
-    hopeful = _reasoned(said, None, changing)
-    if not (hopeful or found):
-        return _HOLE
+    return Verdict(_intends(call, said, changing), found and _tells(call, heard, changing))
+
+
+def is_hole(call: ToolCall, before: str, after: str) -> bool:
+    """Whether `judge` finds a hole, in a third of its time: most calls have no intent, and then no more is asked."""
+    if not (before and after):
+        return True
+    changing = changes(call.arguments)
+    if not _intends(call, clauses(before[-MOST:]), changing):
+        return True
+    heard = clauses(after[:MOST])
+    return not (any(clause.stated for clause in heard) and _tells(call, heard, changing))
+
+
+def _intends(call: ToolCall, said: Sequence[Clause], changing: bool) -> bool:
+    """Whether the words before a call name its target and give a reason or an expectation."""
+    if not _reasoned(said, None, changing):
+        return False
     known = names(call.name, call.arguments)
-    return Verdict(
-        hopeful and known.within(*(clause.whole for clause in said)) and _reasoned(said, known, changing),
-        found and answered(heard, known, call, changing),
-    )
+    return known.within(*(clause.whole for clause in said)) and _reasoned(said, known, changing)
+
+
+def _tells(call: ToolCall, heard: Sequence[Clause], changing: bool) -> bool:
+    """Whether the words after a call carry a specific of its result, or a verdict that fits it."""
+    return answered(heard, names(call.name, call.arguments), call, changing)
 
 
 def _reasoned(said: Iterable[Clause], known: Names | None, changing: bool) -> bool:

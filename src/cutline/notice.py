@@ -127,13 +127,10 @@ def _trace(calls: Sequence[Handle], unit: Callable[[Handle], Unit], budget: int,
     # With "all" the agent's words count for nothing: neither a narrated call nor a name that was said is left out.
     heard = () if trace == "all" else units
     said = dict.fromkeys(words for read in heard for words in (read.before, read.after) if words)
-    # Without words on both sides a call is a hole. Most have none, and judging is what costs here.
     listed = [
         (number, read.call)
         for number, read in enumerate(units)
-        if trace == "all"
-        or not (read.before and read.after)
-        or narration.judge(read.call, read.before, read.after).hole
+        if trace == "all" or narration.is_hole(read.call, read.before, read.after)
     ]
     if not listed:
         return []

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
+from operator import itemgetter
 from typing import NamedTuple
 
 from . import spans, specifics
@@ -24,6 +25,7 @@ _READ = 100_000  # characters of results that are looked at in one stretch
 _SHOWN = 0.2  # what a name that only a result showed counts against one of a call
 _FIRST = 0.3  # … and one of the stretch's first call against one of its last
 _CRUMB = 8  # bytes of a budget that are not worth looking for what fits
+_CALL = 25  # bytes that a call takes at least: its address and what stands around it
 _WRAPPED = ("output", "result", "stdout", "stderr", "error")
 _COMMANDING = re.compile(rb'"(?:command|cmd|script|chars)"')
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\u0080-\u009f\u2028\u2029\ud800-\udfff]+")
@@ -59,11 +61,11 @@ def index(calls: Sequence[tuple[int, ToolCall]], total: int, said: Iterable[str]
         target.calls.append(_Held(call, late, asks, tells))
         made[id(target)] = number
     offers = [offer for target in targets.values() for offer in target.offers(count, home, spoken)]
-    offers.sort(key=lambda offer: -offer.worth)  # equals stay in their order
-    for offer in offers:
+    offers.sort(key=itemgetter(0), reverse=True)  # equals stay in their order
+    for _, target, name in offers:
         if budget < _CRUMB:
             break
-        budget -= offer.target.take(offer, budget)
+        budget -= target.take(name, budget)
     taken = [target for target in targets.values() if target.lines]
     taken.sort(key=lambda target: made[id(target)])
     return [target.text() for target in taken], len(targets) - len(taken)
@@ -88,14 +90,6 @@ class _Held(NamedTuple):
     told: list[str]
 
 
-class _Offer(NamedTuple):
-    """What a line could say: a target with its last call (no name), or a name; and what a byte of it is worth."""
-
-    target: _Target
-    name: str
-    worth: float
-
-
 @dataclass(slots=True)
 class _Target:
     """The calls about one thing, and what the trace says of them.
@@ -113,18 +107,21 @@ class _Target:
     _order: list[int] = field(default_factory=list)
     _heads: dict[int, str] = field(default_factory=dict)
 
-    def offers(self, count: dict[str, int], home: dict[str, _Target | None], spoken: frozenset[str]) -> list[_Offer]:
-        """The line itself, and each name that could stand on it."""
+    def offers(
+        self, count: dict[str, int], home: dict[str, _Target | None], spoken: frozenset[str]
+    ) -> list[tuple[float, _Target, str]]:
+        """What the line could say: what a byte of it is worth, the target, and a name; with none, its last call."""
         own = specifics.names(self.aim)
         worth: dict[str, float] = {}
         for number, one in enumerate(self.calls):
+            # Names that were written together are used together.
+            together = one.late * sqrt(len(one.asked))
             for name in one.asked:
                 if name not in own:
-                    # Names that were written together are used together.
-                    worth[name] = max(worth.get(name, 0.0), one.late * sqrt(len(one.asked)))
+                    worth[name] = max(worth.get(name, 0.0), together)
                     self._where.setdefault(name, []).append(number)
             for name in one.told:
-                if name not in own and home[name] is self:
+                if home[name] is self and name not in own:
                     shown = _SHOWN * one.late * (1 + (count[name] > 1)) * (0.25 if name[0].isdigit() else 1)
                     worth[name] = max(worth.get(name, 0.0), shown)
                     self._where.setdefault(name, []).append(number)
@@ -136,28 +133,30 @@ class _Target:
         self._order = sorted(range(len(self.calls)), key=lambda number: (-weight[number], -number))
         late = self.calls[-1].late
         line = late * sum(name not in spoken for name in own) + 0.2
-        found = [_Offer(self, "", line / (len(self.aim) + 45))]
-        return found + [_Offer(self, name, worth[name] / (len(name) + 1)) for name in sorted(worth)]
+        found: list[tuple[float, _Target, str]] = [(line / (len(self.aim) + 45), self, "")]
+        return found + [(worth[name] / (len(name) + 1), self, name) for name in sorted(worth)]
 
-    def take(self, offer: _Offer, budget: int) -> int:
-        """Put what is offered on the line, with the call that it stands in; returns the bytes that it took."""
+    def take(self, name: str, budget: int) -> int:
+        """Put a name on the line, with the call that it stands in; returns the bytes that it took."""
         last = len(self.calls) - 1
         new = [] if self.lines else [last]
         number = last
-        if offer.name:
-            where = self._where[offer.name]
+        cost = len(name) + 1 if name else 0
+        if name:
+            where = self._where[name]
             known = [one for one in (*self.lines, *new) if one in where]
             number = known[0] if known else next(one for one in self._order if one in where)
             if not known:
                 new.append(number)
-        cost = (0 if self.lines else _weight(self.aim) + 2) + sum(_weight(self._head(one)) + 4 for one in new)
-        cost += len(offer.name) + 1 if offer.name else 0
+        if cost + _CALL * len(new) > budget:
+            return 0
+        cost += (0 if self.lines else _weight(self.aim) + 2) + sum(_weight(self._head(one)) + 4 for one in new)
         if cost > budget:
             return 0
         for one in new:
             self.lines.setdefault(one, [])
-        if offer.name:
-            self.lines[number].append(offer.name)
+        if name:
+            self.lines[number].append(name)
         return cost
 
     def _head(self, number: int) -> str:
