@@ -390,7 +390,7 @@ def test_the_demo_keeps_what_it_is_told_to_keep(shell: Shell):
 def test_the_demo_compares_the_cut_with_a_summary_and_a_handoff(shell: Shell):
     text = shell("demo", "--compare").stdout.decode()
     for words in (
-        "client's summary",
+        "client summary",
         "full handoff",
         "micro-handoff",
         "not in it",
