@@ -267,7 +267,9 @@ class _Writer:
         if self.one_in(12) and self.thinking != "enabled":
             self.messages[-1]["name"] = "somebody"
         if role != "system":
-            self.opens = role == "user" and any(block["type"] != "tool_result" for block in blocks)
+            self.opens = role == "user" and any(
+                block["type"] != "tool_result" and block.get("text", "x").strip() for block in blocks
+            )
 
     def human(self) -> None:
         blocks: Blocks = []

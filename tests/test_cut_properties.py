@@ -88,25 +88,39 @@ class Case:
 
 
 def _opening(before: Reading, turn: int) -> Iterator[Key]:
-    messages = before.whole["messages"]
-    thinks = [(n, 0) in before.blocks and before.is_thinking((n, 0)) for n in range(len(messages))]
-    for number in range(turn - 1 if not thinks[turn] else -1, -1, -1):
-        if messages[number]["role"] != "user":
-            continue
-        results = [
-            before.type(key) == "tool_result"
-            for key in before.blocks
-            if key[0] == number
-            and (key in before.pairs.values() if before.type(key) == "tool_result" else _says(before, key))
-        ]
-        first = next(later for later in range(number + 1, turn + 1) if messages[later]["role"] == "assistant")
-        if not all(results) and thinks[first]:
-            ends = next((later for later in range(first, turn) if messages[later]["role"] == "user"), turn)
-            step = [key for key in before.blocks if first <= key[0] < ends]
-            yield from (*step, *(before.pairs[key] for key in step if key in before.pairs))
+    """The step that opened the turn's tool loop, and those since then beside whose results a human spoke."""
+    roles = [message["role"] for message in before.whole["messages"]]
+    thinks = [(n, 0) in before.blocks and before.is_thinking((n, 0)) for n in range(len(roles))]
+    whole: set[int] = set()
+    end = turn if not thinks[turn] else 0
+    while end:
+        step = next((n + 1 for n in range(end - 1, -1, -1) if roles[n] == "user"), 0)
+        start = next((n + 1 for n in range(step - 1, -1, -1) if roles[n] != "user"), 0)
+        answers = [_answers(before, number) for number in range(start, step)]
+        human = any(blocks and not any(blocks) for blocks in answers) or not answers
+        beside = not all(map(all, answers))
+        spoken = next(n for n in range(step, turn + 1) if roles[n] == "assistant")
+        if (human or beside) and thinks[spoken]:
+            whole |= set(range(spoken, next(n for n in range(spoken, turn + 1) if n == turn or roles[n] == "user")))
+            for key in before.blocks:
+                if key[0] in whole:
+                    yield from (key, before.pairs[key]) if key in before.pairs else (key,)
             return
-        if results and not any(results):
+        if human:
             return
+        end = start
+        if beside:
+            whole |= {n for n in range(start) if all(role != "user" for role in roles[n:start])}
+
+
+def _answers(before: Reading, number: int) -> list[bool]:
+    """Of each block of a message that says something, whether it answers a call."""
+    return [
+        before.type(key) == "tool_result"
+        for key in before.blocks
+        if key[0] == number
+        and (key in before.pairs.values() if before.type(key) == "tool_result" else _says(before, key))
+    ]
 
 
 def _says(before: Reading, key: Key) -> bool:
