@@ -231,7 +231,7 @@ def rates(ways: Mapping[str, Running], load: str, rounds: int, left: list[str]) 
             if name not in found:
                 continue
             try:
-                count, seconds, processor = _loaded(ways[name], bodies, f"{load} {number}")
+                count, seconds, processor = _loaded(ways[name], bodies, load)
             except (Failed, OSError) as error:
                 left.append(f"{name}, {load}, {CONNECTIONS} at once: {' '.join(str(error).split())[:300]}")
                 del found[name]
@@ -245,7 +245,7 @@ def rates(ways: Mapping[str, Running], load: str, rounds: int, left: list[str]) 
 
 
 def _loaded(to: Running, bodies: list[bytes], session: str) -> tuple[int, float, float]:
-    """Requests that were answered behind a beginning, the seconds until all was done, and the processor's."""
+    """Requests that were answered, and recorded, behind a beginning; the seconds until all was done; the processor's."""
     counts = [0] * CONNECTIONS
     faults: list[Exception] = []
     end = threading.Event()
@@ -273,12 +273,12 @@ def _loaded(to: Running, bodies: list[bytes], session: str) -> tuple[int, float,
     end.set()
     for thread in threads:
         thread.join()
-    to.settled()
+    missing = to.settled()
     done, taken = sum(counts) - before, time.perf_counter() - start
     used = proxies.processor_s(to.pid) - used
     if faults:
         raise faults[0]
-    return done, taken, used
+    return done - missing, taken, used
 
 
 def told_rates(rows: list[Rate]) -> Iterator[str]:

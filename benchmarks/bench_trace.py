@@ -26,9 +26,9 @@ def taken(request, at: int, trace: str) -> tuple[float, int]:
 
 def main() -> None:
     rows = []
-    for path in run.files(sys.argv[1:] or [str(DATA)]):
+    for source in run.files(sys.argv[1:] or [str(DATA)]):
         try:
-            found = whole.read(path)
+            found = whole.read(*source)
             for seam in found.seams:
                 pairs = [
                     (taken(found.request, seam.message, "holes"), taken(found.request, seam.message, "none"))

@@ -79,7 +79,7 @@ class Session:
             toolUseResult={"stdout": result, "stderr": "", "interrupted": False},
         )
 
-    def checkpoint(self, done: str = "the reader is fixed") -> None:
+    def checkpoint(self, done: str = "the reader is fixed", facts: list[dict[str, str]] | None = None) -> None:
         self.calls += 1
         id_ = f"toolu_{self.calls:04}"
         self.agent(
@@ -88,7 +88,7 @@ class Session:
                 "type": "tool_use",
                 "id": id_,
                 "name": "mcp__cutline__micro_handoff",
-                "input": {"done": done, "open": "nothing", "went_wrong": "nothing", "facts": []},
+                "input": {"done": done, "open": "nothing", "went_wrong": "nothing", "facts": facts or []},
             },
         )
         self.answer(id_, "Checkpoint stored.")

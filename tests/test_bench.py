@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from cutline.bench import carried, cost, lineup, pieces, run, seams, statements, strategies, summary
+from cutline.bench import carried, cost, lineup, lineups, pieces, run, seams, statements, strategies, summary, whole
 from cutline.bench.seams import Seam, Told
+from cutline.bench.whole import Source
 from cutline.wire import anthropic as wire
+from test_opencode_sessions import Writer
+from test_opencode_sessions import call as opencode_call
 
 HUMAN_RULE = "Never touch vendor/lib.py, it is not ours."
 SEAM = 5  # the message of the second human turn
@@ -177,8 +180,54 @@ def test_rules_and_admissions_are_found_and_stay_under_the_micro_handoff(read, c
     assert kept[strategies.TOLD][statements.RULE] == {"1": [0, 1]}
 
 
-def test_a_line_up_needs_enough_texts_behind_the_seam(read, contexts):
-    assert lineup.at(read[1], Seam(SEAM, "natural", len(MESSAGES)), contexts, "salt") is None
+def test_a_line_up_needs_enough_texts_behind_the_seam(read):
+    later = lineup.worth_asking(read[1], SEAM)
+    assert len(later) == 1  # the others have fewer than eight words
+    assert lineup.line_ups(later, ["Twenty times the same text of a stranger."] * 20) == {
+        lineup.LATER: [],
+        lineup.STRANGERS: [],
+    }
+
+
+OWN = [
+    f"The rounding of tax number {number} goes through half_up, as the till's own check wants it."
+    for number in range(9)
+]
+STRANGE = [
+    f"Pod {number} was evicted again, so the queue's consumer restarts with backoff and logs it."
+    for number in range(12)
+]
+
+
+def test_the_judge_knows_the_words_of_its_context_and_is_misled_by_another_s():
+    shown = lineup.line_ups(OWN, STRANGE)
+    assert [len(ten) for ten in shown[lineup.STRANGERS]] == [10] * lineup.TRUE
+    till = ["till: tax by half_up", "check rounding"]
+    queue = ["queue: consumer restarts", "evicted pod, backoff"]
+    kinds = (lineup.STRANGERS, lineup.STRANGERS + lineup.MASKED)
+    for kind in kinds:
+        assert lineup.ranks(shown, till, "salt")[kind] == [1] * lineup.TRUE
+        assert lineup.ranks(shown, queue, "salt")[kind] == [10] * lineup.TRUE
+
+
+def test_without_a_context_the_ranks_are_those_of_chance():
+    shown = [[f"{number} {one}" for one in range(10)] for number in range(400)]
+    found = lineup.ranks({lineup.LATER: shown}, (), "salt")[lineup.LATER]
+    assert 0.26 < sum(1 / rank for rank in found) / len(found) < 0.33  # 0.293 is expected
+    assert set(found) == set(range(1, 11))
+
+
+def test_a_word_that_all_candidates_have_tells_nothing_and_a_late_passage_more_than_an_early_one():
+    words = frozenset
+    assert lineup.scores([words({"a"}), words({"a"})], [words({"a"})]) == [0, 0]
+    first, last = lineup.scores([words({"a"}), words({"b"})], [words({"a"}), words({"c"}), words({"b"})])
+    assert 0 < first < last
+
+
+def test_masked_nothing_is_left_of_a_specific():
+    bag = lineup.bag("It calls round_half(net) in src/till/tax.py")
+    assert "round_half" in bag.all
+    assert bag.masked == {"it", "call", "net", "in"}
 
 
 # ------------------------------------------------------------------------------------- recorded sessions
@@ -213,16 +262,40 @@ def test_two_runs_agree_to_the_digit_whatever_the_hash_seed_and_the_number_of_pr
         assert all(kept == all_ for kept, all_ in kinds.values())
 
 
+@pytest.mark.slow
+def test_on_recorded_sessions_the_agent_s_own_context_knows_its_next_words_from_strangers_and_another_s_less(
+    shared: Path,
+):
+    where = shared / "data" / "sessions" / "claude-code"
+    names = (
+        "entire-cli_432b48f6_36human_2compact",
+        "git-sync_0c2a854b_494calls_opus47",
+        "skills_96770173_68human_388calls",
+    )
+    own, *others = (Source(where / f"{name}.jsonl") for name in names)
+    seams = [seam.message for seam in whole.read(*own).seams]
+    found = lineups.ranks(own, others, seams)
+    assert found == lineups.ranks(own, others, seams)
+    best = {
+        name: [1 / rank for seam in found.values() for rank in seam[lineup.STRANGERS][name]]
+        for name in (strategies.HOLES, lineups.FOREIGN, lineups.NOTHING)
+    }
+    ours, theirs, none = (sum(each) / len(each) for each in best.values())
+    assert ours > 0.7
+    assert ours > theirs
+    assert none < 0.6
+
+
 def test_a_stopped_run_goes_on_where_it_was(recorded: list[Path], tmp_path: Path):
     kept = tmp_path / "unfinished.jsonl"
-    first, _ = run.run(recorded[:1], kept, 1, lambda done, of: None)
+    first = run.run([Source(recorded[0])], kept, 1, lambda done, of: None)
     with kept.open("a") as half:
         half.write('{"mark": "torn')  # it was stopped while it wrote
         half.write("\n")
     seen: list[int] = []
-    both, _ = run.run(recorded[:2], kept, 1, lambda done, of: seen.append(done))
+    both = run.run(list(map(Source, recorded[:2])), kept, 1, lambda done, of: seen.append(done))
     assert seen == [1, 2]
-    assert both[0] == first[0]
+    assert both.results[0] == first.results[0]
 
 
 def test_the_page_and_the_results_hold_no_word_of_the_sessions(recorded: list[Path], tmp_path: Path):
@@ -235,6 +308,42 @@ def test_the_page_and_the_results_hold_no_word_of_the_sessions(recorded: list[Pa
     assert "<script" not in page
     for path in tmp_path.iterdir():
         assert "/Users/" not in path.read_text()
+
+
+def test_every_session_of_opencode_s_database_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    made = []
+    for session in range(2):
+        one = Writer(f"ses_{session}fffffffffffAAAAAAAAAAAAAA", slug=f"otter-{session}")
+        one.human(f"Count the parts of crate_{session}.")
+        for number in range(50):
+            if number == 35:
+                one.checkpoint(f"note_{session}")
+            command = f"grep -n part_{number % 12} crate_{session}/bin_{number % 7}.rs"
+            one.agent(
+                opencode_call(
+                    f"c{session}_{number}", "bash", {"command": command}, output=f"{number}: part_{number % 12}"
+                )
+            )
+        # The ids that tell messages apart tell them apart in the whole database.
+        one.messages = json.loads(json.dumps(one.messages).replace("2377e4", f"2377e{session}"))
+        made.append(one)
+    home = tmp_path / "opencode"
+    home.mkdir()
+    path = made[0].database(home, made[1])
+    sources = run.files([str(path)])
+    assert sorted(sources) == [Source(path, one.id) for one in made]
+    # … as the user's own sessions, and by the folder.
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert set(sources) <= set(run.files([]))
+    assert run.files([str(home)])[: len(sources)] == sources
+    ran = run.run(sources, tmp_path / "kept", 1, lambda done, of: None)
+    assert [result["client"] for result in ran.results] == ["opencode", "opencode"]
+    for result in ran.results:
+        assert [seam["cause"] for seam in result["seams"]] == ["checkpoint"]
+        assert [(calls, holes) for _, calls, holes in result["narration"]["stretches"]] == [(35, 35), (15, 15)]
+    told = summary.narration(ran.results)
+    assert (told["calls"], told["holes"], told["stretches"]["nothing narrated"]) == (100, 100, 4)
+    assert told["tools"] == {"bash": [100, 100]}
 
 
 def test_a_folder_without_a_session_says_what_to_do(tmp_path: Path):

@@ -180,6 +180,25 @@ class TestRisks:
         told = [ran(self.CRAFT, "128 sites"), Said(f"The audit, 128 sites:\n```\n{self.CRAFT}\n```", Author.AGENT)]
         assert risks.find(told, told, document()).craft == ()
 
+    LOOKING = (
+        r"""cd app/src && grep -rn "read_all\|parse_head\|close_file\|\"open\"" --include='*.py' lib 2>&1 | grep -v test """
+        r"""| head -30; echo "=== the parser ==="; sed -n '80,92p' lib/parser.py || find lib -name '*.toml' | wc -l"""
+    )
+
+    @pytest.mark.parametrize(
+        ("command", "craft"),
+        [
+            (LOOKING, False),
+            (LOOKING.replace("head -30", "sort | uniq -c"), True),
+            (LOOKING.replace("wc -l", "xargs sed -i s/a/b/"), True),
+            (LOOKING.replace("| wc -l", r"-exec sed -i s/a/b/ {} \;"), True),
+            (LOOKING + " 'torn | \\", True),
+        ],
+    )
+    def test_what_only_looks_is_no_craft_however_long(self, command: str, craft: bool):
+        assert len(command) > 160
+        assert bool(risks.find([ran(command, "lib/parser.py:81")], [], document()).craft) == craft
+
     def test_a_commit_with_a_long_message_is_no_craft(self):
         message = "git add -A && git commit -m 'Mend the reader; it lost rows | see #12; and so on; " + "x" * 200 + "'"
         assert risks.find([ran(message, "done")], [], document()).craft == ()

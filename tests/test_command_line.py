@@ -250,6 +250,40 @@ def test_show_says_what_was_narrated_and_what_it_cost(shell: Shell):
     assert b"cutline recall" in shell("show", "--holes").stdout
 
 
+def test_show_tells_holes_by_tool_and_stretch_and_each_claim_with_its_basis_and_what_speaks_against_it(shell: Shell):
+    session = made.Session(made.ID, cwd=str(shell.project))
+    session.human("The importer drops the last row. Find out why.")
+    why = "Reading importer.py: the last row is dropped, so the loop's bound must be off by one."
+    session.step(why, "sed -n 1,40p importer.py", "ROW_BOUND = 77")
+    session.agent({"type": "text", "text": "ROW_BOUND is 77, one too few."})
+    session.step("", "pytest -q", "31 passed in 0.20s")
+    session.checkpoint(
+        facts=[
+            {"claim": "31 passed", "basis": "measured", "evidence": "pytest -q"},
+            {"claim": "44 passed", "basis": "measured", "evidence": "pytest -q"},
+            {"claim": "the bound is wrong", "basis": "inferred", "evidence": ""},
+        ]
+    )
+    session.human("Now the changelog.")
+    session.step("", "head -5 CHANGELOG.md", "## 1.2", tool="Read")
+    session.write(shell.folder / f"{made.ID}.jsonl")
+    told = json.loads(shell("show", "--json").stdout)
+    assert told["narration"]["by_tool"] == {"Bash": {"calls": 2, "holes": 1}, "Read": {"calls": 1, "holes": 1}}
+    stretches = told["narration"]["by_stretch"]
+    assert [(one["calls"], one["holes"]) for one in stretches] == [(2, 1), (1, 1)]
+    assert {key: told["claims"][key] for key in ("measured", "inferred", "unmarked")} == {
+        "measured": 2,
+        "inferred": 1,
+        "unmarked": 0,
+    }
+    doubts = [one["doubt"] for one in told["claims"]["stated"]]
+    assert doubts[0] == doubts[2] == ""
+    assert "44" in doubts[1]
+    shown = shell("show", "--claims", "--holes").stdout.decode()
+    assert "2 measured, 1 inferred; 1 of the measured ones not shown by the record." in shown
+    assert "44 passed" in shown and "stretch" in shown and "from message" in shown
+
+
 def test_show_names_what_a_provider_refuses_and_whether_a_cut_heals_it(shell: Shell):
     session = made.small(cwd=str(shell.project))
     path = session.write(shell.folder / f"{made.ID}.jsonl")

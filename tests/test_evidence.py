@@ -51,7 +51,7 @@ def test_a_seeded_document(seed: Seed, calls: list[ToolCall]):
 @pytest.mark.parametrize(
     ("claim", "shown_by", "why"),
     [
-        ("12 of 26 days were off", "python -m till close data/march | tail -n 1", "“12” stands in no result of that"),
+        ("12 of 26 days were off", "python -m till close data/march | tail -n 1", "“12” stands in no result of that ("),
         ("mypy is clean", "mypy till", "no recorded call is its evidence"),
         ("all is well", "", "it names no evidence"),
         ("the suite passed", "<tests/test_mirror.py failing run>", "that run failed ("),

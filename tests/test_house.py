@@ -39,7 +39,7 @@ FLOORS = [
         "contradictions": (),
         "risks": ("contradictions", "evidence", "notice", "trace"),
     },
-    {"events": (), "health": (), "measure": (), "money": ()},
+    {"events": (), "claims": ("events",), "health": (), "measure": (), "money": ()},
     {"encodings": (), "record": ()},
     {"sessions": (), "project": (), "proxy": ()},
     {"recall": (), "bench": ()},

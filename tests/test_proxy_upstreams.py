@@ -131,6 +131,8 @@ def post(address: str, target: str, body: bytes, headers: Mapping[str, str] = {}
         ("azure", "AZURE_OPENAI_ENDPOINT", "openai_chat", providers.WHOLE["openai_chat"]),
         ("gemini", "GOOGLE_GEMINI_BASE_URL", "gemini", providers.WAYS["gemini"]),
         ("ollama", "OLLAMA_HOST", "openai_chat", "/v1/chat/completions"),
+        ("vllm", "VLLM_BASE_URL", "openai_chat", "/chat/completions"),
+        ("openrouter", "OPENROUTER_BASE_URL", "openai_chat", "/chat/completions"),
     ),
 )
 def test_the_command_serves_each_provider_by_the_client_s_own_environment(
@@ -277,3 +279,29 @@ def test_credentials_that_can_not_be_renewed_are_told_in_one_line(aws: Any, monk
         finally:
             gateway.stop()
     assert not provider.asked
+
+
+@pytest.mark.parametrize("key", (KEY, "AKIDANOTHER"))
+def test_what_a_client_has_signed_for_the_provider_is_cut_where_its_credentials_are_found(
+    aws: Any, key: str, monkeypatch: pytest.MonkeyPatch
+):
+    """It names the provider with each request, as under `cutline run`; else, and uncut, its own signature goes on."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
+    theirs, said = Signer(), list[str]()
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+    first, *_, last = providers.growing("converse")
+    scope = ("Authorization", f"AWS4-HMAC-SHA256 Credential={key}/20260101/eu-west-1/bedrock/aws4_request, x=y")
+    path = "/model/amazon.nova-pro-v1%3A0/converse"
+    with Provider() as provider:
+        gateway = Gateway(None, TOKEN, said=said.append)
+        try:
+            address = f"{gateway.start()}/{provider.url.replace('://', '/')}"
+            for body in (first, last):
+                own = theirs.sign("POST", provider.url + path, [("Content-Type", "application/json"), scope], body)
+                post(address, path, body, dict(own))
+        finally:
+            gateway.stop()
+    assert [signature_fault(one) for one in provider.asked] == ["", ""]
+    assert [one.body for one in provider.asked] == [first, cut(last).body if key == KEY else last]
+    assert all(f"Credential={key}/" in one.headers["authorization"] for one in provider.asked)
+    assert [("are signed by the client" in line) for line in said] == [True] * (key != KEY)

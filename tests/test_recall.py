@@ -5,6 +5,7 @@
 import dataclasses
 import json
 import os
+import re
 import time
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 import bodies
 import made
+import providers
 from cutline import recall
 from cutline.record import Document
 from test_record import call, exchange, result
@@ -83,6 +85,33 @@ def test_session_files_are_searched_alike_where_nothing_is_recorded(home: Home):
     assert len(home.json("recall", "--tool", "bash", "pytest")) == 4
     assert len(home.json("recall", "--session", made.ID, "--author", "human", "fixtures")) == 1
     home.fails(2, ("recall", "pytest", "--since", "2100-01-01"), "nothing with the words")
+
+
+def test_a_session_that_can_not_be_read_hides_no_other_and_is_named(home: Home):
+    """A call without an id, as some programs write sessions: the file opens, its history is refused."""
+    path = home.session()
+    whole = path.read_text()
+    odd = home.session(id="ffffffff-aaaa-4bbb-8ccc-dddddddddddd")
+    odd.write_text(re.sub(r'"id": ?"toolu_[^"]*", ?', "", odd.read_text()))
+    assert odd.read_text() != whole and home.json("recall", "CHANGELOG")
+    address = home.json("recall", "CHANGELOG")[0]["address"]
+    assert "CHANGELOG" in home("recall", address) and home.json("recall", "--author", "human", "fixtures")
+    home.fails(2, ("recall", "--session", str(odd), "ls"), str(odd), "without id or name", "give another")
+    home("record", "import", str(home.folder))
+    assert f"not taken in: {odd}: a tool_use block without id" in " ".join(home.err.split())
+    assert home.json("record", "stats")["sessions"] == 1
+
+
+@pytest.mark.parametrize("way", ("anthropic", "converse", "gemini", "openai_chat", "openai_responses"))
+def test_a_body_of_any_format_that_is_named_is_looked_through_under_the_records_addresses(home: Home, way: str):
+    body = providers.growing(way)[-1]
+    (home.project / "body.json").write_bytes(body)
+    with home.record() as store:
+        store.write(exchange(body, project=str(home.project)))
+    found = home.json("recall", "--session", "body.json", "row_", "part_02.py")
+    assert [hit["address"] for hit in found] == [hit["address"] for hit in home.json("recall", "row_", "part_02.py")]
+    assert home("recall", found[0]["address"], "--raw", "-s", "body.json").startswith("row_0 = 0")
+    assert home.json("recall", "-s", "body.json", "--author", "human", "all parts agree")
 
 
 def test_it_stays_in_the_project_unless_it_is_told_otherwise(home: Home):

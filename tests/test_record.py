@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import os
+import pickle
 import shutil
 import signal
 import sqlite3
@@ -23,7 +24,7 @@ import bodies
 import made
 from cutline import events, record
 from cutline.errors import InputError, Unreadable
-from cutline.record import Document, Exchange, Record, RecordFault, Stop, Writer
+from cutline.record import Document, Exchange, Record, RecordFault, Stop, Writer, calls, parts, reading
 from cutline.record.calls import fold, haystack
 from cutline.record.schema import VERSION
 from cutline.sessions.claude_code import open_session
@@ -271,6 +272,31 @@ def test_the_index_holds_every_completed_call_of_a_history_exactly(shared_store:
     assert {hit.found.call.address for hit in recorded} == {found.call.address for found in calls.values()}
 
 
+@settings(max_examples=100)
+@given(history=histories(grows=True) | broken(), data=st.data())
+def test_a_tail_is_paired_as_it_is_in_the_whole_history(history, data):
+    """Whatever stands before it: a server's own calls, results that answer nothing, ids that are counted anew."""
+    try:
+        body = reading.read(history.body)
+    except Unreadable:
+        return
+    first = data.draw(st.integers(0, len(body.spans)))
+    whole = wire.pairs(body.request.messages)[0].items()
+    tail = [pair for pair in calls._pairs(body, first) if pair[1][0] >= first]
+    assert sorted(tail) == sorted(pair for pair in whole if pair[1][0] >= first)
+
+
+@given(
+    start=st.binary(max_size=40), ends=st.tuples(st.binary(max_size=9), st.binary(max_size=9)), piece=st.integers(1, 9)
+)
+def test_what_two_bodies_share_is_told_to_the_byte(start: bytes, ends, piece: int):
+    old, new = (start + end for end in ends)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(parts, "_PIECE", piece)
+        differ = (at for at, (one, other) in enumerate(zip(old, new, strict=False)) if one != other)
+        assert parts._same(old, new) == next(differ, min(len(old), len(new)))
+
+
 def test_a_call_is_in_the_index_once_its_result_is_there(store: Record):
     messages = session(1)
     parallel = {"role": "assistant", "content": [call("a", "ls src"), call("b", "ls docs"), call("c", "ls tests")]}
@@ -444,12 +470,13 @@ def test_it_is_this_users_alone(path: Path, store: Record):
     }
 
 
-def test_loose_permissions_are_mended_and_said(path: Path):
+@pytest.mark.parametrize("readonly", (False, True))
+def test_loose_permissions_are_mended_and_said(path: Path, readonly: bool):
     with Record(path) as first:
         first.write(exchange(bodies.body(session(1))))
         for loose in (*path.parent.iterdir(), path.parent):
             loose.chmod(0o755)
-        with Record(path) as second:
+        with Record(path, readonly=readonly) as second:
             assert len(second.notes) == 4 and "0755" in second.notes[0]
         assert [mode(file) for file in path.parent.iterdir()] == [0o600] * 3 and mode(path.parent) == 0o700
 
@@ -643,6 +670,43 @@ with Record(path) as store:
     sound(path)
 
 
+@pytest.mark.slow
+def test_a_kill_at_every_call_that_changes_the_disk_leaves_all_or_nothing(path: Path):
+    """Not at its statements but below SQLite: in place of each write, sync and truncation of a file."""
+    kill = ["strace", "-f", "-qq", "-o", "/dev/null"]
+    if not shutil.which("strace") or subprocess.run([*kill, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("strace is not on this machine, or may not trace")
+    with Record(path) as store:
+        for turns in (1, 2):
+            store.write(exchange(bodies.body(session(turns))))
+    # As little as a child can do: it is begun for each of some 60 steps.
+    code = """
+import pickle, sys
+from cutline.record import Record
+with Record(sys.argv[1]) as store:
+    store.write(pickle.load(sys.stdin.buffer))
+    store._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+"""
+    given, changing = pickle.dumps(exchange(bodies.body(session(3)))), "pwrite64,fdatasync,fsync,ftruncate"
+    seen = set()
+    for step in range(1, 500):
+        copy = path.parent / str(step) / path.name
+        copy.parent.mkdir(mode=0o700)
+        shutil.copy(path, copy)
+        command = [*kill, "-e", f"inject={changing}:signal=KILL:when={step}", sys.executable, "-c", code, str(copy)]
+        done = subprocess.run(command, input=given, check=False, capture_output=True)
+        assert done.returncode in (0, -signal.SIGKILL), done.stderr.decode()
+        sound(copy)
+        with Record(copy) as store:
+            rows = store.requests("s1")
+            assert store.faults() == [] and len(rows) in (2, 3)
+            assert [store.body(row.id) for row in rows] == [bodies.body(session(n + 1)) for n in range(len(rows))]
+        seen.add(len(rows))
+        if done.returncode == 0:
+            break
+    assert done.returncode == 0 and step > 10 and seen == {2, 3}
+
+
 def test_a_record_is_whole_or_not_there(path: Path):
     """Killed while it begins the record: the next process begins it anew. Two may begin at once."""
     code = """
@@ -726,6 +790,28 @@ def test_a_locked_record_never_reaches_the_caller_and_what_waits_is_stored_later
     assert writer.close()
     with Record(path, readonly=True) as reader:
         assert reader.history("s1").body == bodies.body(session(2))
+
+
+@pytest.mark.slow
+def test_a_record_that_is_locked_for_ten_seconds_and_more_loses_nothing(path: Path):
+    """With the times that a run has: a caller is told after ten, what was handed over is stored behind the lock."""
+    Record(path).close()
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    writer = Writer(path)
+    began = time.monotonic()
+    for turns in (1, 2, 3):
+        writer.submit(exchange(bodies.body(session(turns))))
+    assert time.monotonic() - began < 0.5
+    with pytest.raises(RecordFault, match="locked; another program holds it"), Record(path) as store:
+        store.write(exchange(b"{}"))
+    assert 9 < time.monotonic() - began < 14
+    time.sleep(1)
+    other.execute("ROLLBACK")
+    other.close()
+    assert writer.flush(20) and writer.close() and (writer.written, writer.dropped) == (3, 0)
+    with Record(path, readonly=True) as reader:
+        assert len(reader.requests("s1")) == 3 and reader.faults() == []
 
 
 def test_a_writer_that_must_end_gives_up_what_it_cannot_store(path: Path):

@@ -151,7 +151,7 @@ def test_stats_say_what_there_is_and_how_it_is_kept(home: Home):
 def test_verify_names_what_is_broken_with_code_1(home: Home):
     with home.record() as store:
         store.write(telling("about races"))
-    assert "Sound: 1 requests rebuilt" in home("record", "verify") and home.code == 0
+    assert "Sound: 1 request rebuilt, 1 call" in home("record", "verify") and home.code == 0
     assert home.json("record", "verify")["sound"] is True
     data = default_path().read_bytes()
     import sqlite3
@@ -178,13 +178,26 @@ def test_delete_asks_and_then_nothing_is_left(home: Home):
         address = store.search(None, ["qxjzkvw"])[0].found.call.address
     home.fails(2, ("record", "delete", "gone"), "--yes")
     code, seen = on_a_terminal(home, ["record", "delete", "gone"], b"n\n")
-    assert code == 130 and "gone-1234  1 requests" in seen
+    assert code == 130 and "gone-1234  1 request\x1b" in seen
     code, seen = on_a_terminal(home, ["record", "delete", "gone"], b"y\n")
-    assert code == 0 and "Deleted gone-1234: 1 requests, 1 calls, 3 texts" in seen.replace("\n", " "), seen
+    assert code == 0 and "Deleted gone-1234: 1 request, 1 call, 3 texts, 0 documents" in seen.replace("\n", " "), seen
     assert b"qxjzkvw" not in b"".join(file.read_bytes() for file in default_path().parent.iterdir())
     home.fails(2, ("recall", address), "nothing at the address", "gone for good")
     home.fails(2, ("record", "delete", "gone", "--yes"), "no session “gone”")
     assert home.json("record", "delete", "kept", "--yes")["sessions"] == ["kept"]
+
+
+@pytest.mark.parametrize("command", (("record",), ("record", "verify"), ("recall", "races"), ("cost", "--record")))
+def test_what_others_could_read_is_closed_by_whoever_looks_and_said(home: Home, command: tuple[str, ...]):
+    with home.record() as store:
+        store.write(exchange(telling("about races").body, project=str(home.project)))
+    default_path().chmod(0o644)
+    default_path().parent.chmod(0o755)
+    home(*command)
+    assert home.err.count("was open to others (mode 0755); it is 0700 now\n") == 1, home.err
+    assert home.err.count("was readable by others (mode 0644); it is 0600 now\n") == 1
+    found = [stat.S_IMODE(kept.stat().st_mode) for kept in (default_path(), default_path().parent)]
+    assert found == [0o600, 0o700] and home(*command) and home.err == ""
 
 
 def test_an_ambiguous_and_an_odd_name_delete_nothing(home: Home):
@@ -243,7 +256,10 @@ def test_session_files_are_imported_with_their_sub_agents(home: Home):
         assert [row.kind for row in rows] == ["file"] * 3 and len({row.at for row in rows}) == 3
         assert sum(row.usage["output_tokens"] for row in rows) == 60 * 13
         assert store.faults() == [] and len(store.search(str(home.project), ["31 passed"])) == 4
-    path.unlink()
+    path.rename(path.with_name("agent-notes.jsonl"))  # a name that only begins like a sub-agent's
+    found = home.json("record", "import", str(home.folder))
+    assert (found["files"], found["added"], found["failed"]) == (1, 3, [])
+    path.with_name("agent-notes.jsonl").unlink()
     # The file is gone; the record has it.
     listed = home.json("recall", "--session", made.ID[:6], "helper-only")
     assert [entry["session"] for entry in listed] == [made.ID]

@@ -19,6 +19,7 @@ from cutline import record
 from cutline.blocks import address
 from cutline.errors import InputError
 from cutline.record import Document, Record, RecordFault, Stop, Writer, mask
+from cutline.record.migrations import MIGRATIONS
 from cutline.record.schema import VERSION
 from histories import histories
 from test_record import MARK, PROJECT, call, child, count, exchange, marked, path, result, session, sound, store, turn  # noqa: F401
@@ -66,9 +67,16 @@ def telling(words: str, session: str = "s1", **values):
 
 
 @pytest.mark.parametrize("readonly", (False, True))
-def test_layout_1_is_brought_up_and_nothing_of_it_changes(path: Path, readonly: bool):
+@pytest.mark.parametrize("older", (1, 2))
+def test_an_older_layout_is_brought_up_and_nothing_of_it_changes(path: Path, older: int, readonly: bool):
     where = address(layout1.CALL, "Bash", b'{"command":"cat importer.py"}')
     wanted = layout1.build(path, where)
+    with sqlite3.connect(path) as connection:
+        for migration in MIGRATIONS[: older - 1]:
+            migration(connection)
+        connection.execute(f"PRAGMA user_version={older}")
+    connection.close()
+    assert version(path) == older
     with Record(path, readonly=readonly) as store:
         assert version(path) == VERSION == 3
         assert [store.body(row.id) for row in store.requests("s1")] == wanted
@@ -262,6 +270,39 @@ def test_a_session_that_goes_on_after_it_was_deleted_is_whole(store: Record):
     store.delete(["gone"])
     store.write(exchange(bodies.body(session(4)), "gone"))
     assert len(store.search(None, ["part"], session="gone")) == 4 and store.faults() == []
+
+
+def one_call(arguments: dict, session: str):
+    messages = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "Bash", "input": arguments}]},
+        {"role": "user", "content": [result("t1", "done")]},
+    ]
+    return exchange(bodies.body(messages), session)
+
+
+def test_equal_calls_whose_keys_are_turned_round_are_one_call_and_go_without_a_trigram(path: Path, store: Record):
+    """One address, one entry in the index, and a text for each spelling: trigrams reach over the ends of members."""
+    spelled = {"command": "qxjzk jump", "description": "vvbnm fox"}
+    store.write(one_call(spelled, "first"))
+    store.write(one_call(dict(reversed(spelled.items())), "second"))
+    assert store.stats().calls == 1 and store.faults() == []
+    store.delete(["first"])
+    assert store.faults() == [] and [hit.session for hit in store.search(None, ["qxjzk", "vvbnm"])] == ["second"]
+    store.delete(["second"])
+    assert vocabulary(path) == set()
+
+
+def test_a_secret_that_was_masked_only_later_goes_with_the_session_that_held_it(path: Path, store: Record):
+    body = one_call({"command": f"export KEY={SECRET}"}, "before")
+    store.write(body)
+    store.set_masking(True)
+    store.write(dataclasses.replace(body, session="behind"))
+    assert "7zq" in vocabulary(path) and store.stats().calls == 1 and store.faults() == []
+    store.delete(["before"])
+    store.sweep()
+    assert "7zq" not in vocabulary(path) and SECRET.encode() not in raw(path) and store.faults() == []
+    assert len(store.search(None, ["[masked:"])) == 1
 
 
 def test_a_damaged_session_can_be_deleted_and_the_rest_is_found(path: Path, store: Record):

@@ -284,6 +284,8 @@ def test_words_in_every_spelling_are_copied_as_they_are(writer: Writer, tmp_path
         (b"", "empty"),
         (b"\n \n", "only empty lines"),
         (b"\x7fELF\0\0\1\2" * 99, "binary file (a NUL at byte 4)"),
+        (b"\x28\xb5\x2f\xfd\x20\x03\0\n" * 9, "it is packed with zstd; unpack it first"),
+        (b"\x1f\x8b\x08\x00\n" * 9, "it is packed with gzip; unpack it first"),
         (b"hello\nworld\n", "line 1 is no record"),
         (b'{"type":"user","uuid":"\xff"}\n', "invalid UTF-8 at byte 23"),
         (b'{"model":"x","messages":[]}\n', "without a record's “type”"),

@@ -269,6 +269,7 @@ class TestTheCheckpoint:
         self.risky(record, folder, "toolu_6")
         second = tools.call("micro_handoff", DOCUMENT, "toolu_6")
         assert not second.error and second.texts[0].startswith("checkpoint stored")
+        assert "not found" not in second.texts[0]
 
     def test_flags_a_claim_that_stays_unproven(self, tools: Tools, record: Record, folder: Path):
         claimed = {**DOCUMENT, "facts": [{"claim": "p99 is 41.7ms", "basis": "measured", "evidence": "wrk -t4"}]}
@@ -300,7 +301,8 @@ class TestTheCheckpoint:
 
     def test_works_without_record_and_history(self, tools: Tools):
         tools.record = None
-        assert asked(tools, "micro_handoff", **DOCUMENT).startswith("checkpoint stored")
+        said = asked(tools, "micro_handoff", **DOCUMENT)
+        assert said.startswith("checkpoint stored") and "history was not found" in said
 
 
 class TestOverStandardInputAndOutput:

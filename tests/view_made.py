@@ -80,6 +80,16 @@ def long(path: Path, blocks: int = 5_000) -> Path:
     return session.write(path)
 
 
+def unreadable(path: Path) -> Path:
+    """A session file whose records are whole, and whose history no provider would take: a call without a name."""
+    session = made.small()
+    for record in session.records:
+        for block in record["message"]["content"] if isinstance(record["message"]["content"], list) else ():
+            if block["type"] == "tool_use":
+                del block["name"]
+    return session.write(path)
+
+
 def hostile(path: Path) -> Path:
     """A session in which every text, name and field tries to become script."""
     session = made.Session(cwd="/home/user/<img src=x onerror=window.hit=1>")

@@ -5,10 +5,11 @@ Law: reading only; which words are the agent's is decided by `wire`, whether the
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from . import narration, spans
+from . import narration
 from .blocks import Event, Kind, Said, ToolCall
 from .wire import anthropic as wire
 from .wire.anthropic import Request
@@ -79,19 +80,18 @@ def hidden(request: Request) -> int:
     return count
 
 
-def claims(request: Request) -> dict[str, int]:
-    """How many facts the checkpoint documents state, by their basis ("measured", "inferred", "unmarked")."""
-    found = {"measured": 0, "inferred": 0, "unmarked": 0}
-    for message in request.messages:
-        for block in message.blocks:
-            if not wire.is_checkpoint(block):
-                continue
-            document: Any = spans.decode(wire.member(request, block, "input") or b"{}")
-            facts = document.get("facts") if isinstance(document, dict) else None
-            for fact in facts if isinstance(facts, list) else []:
-                basis = fact.get("basis") if isinstance(fact, dict) else None
-                found[basis if basis in ("measured", "inferred") else "unmarked"] += 1
-    return found
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """How much of one stretch is narrated.
+
+    Attributes:
+        message: its first message.
+        calls, holes: its calls, without those of our own tools, and those of them that no words carry.
+    """
+
+    message: int
+    calls: int
+    holes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,3 +137,35 @@ def channels(request: Request) -> Channels:
 def review(request: Request) -> narration.Narration:
     """How much of the history's calls its agent narrated."""
     return narration.review(events(request))
+
+
+def by_stretch(request: Request, narrated: narration.Narration, ends: Sequence[int] | None = None) -> list[Stretch]:
+    """How each stretch of a history is narrated, in order; one without calls is left out.
+
+    Args:
+        request: the history.
+        narrated: what `review` says of it.
+        ends: the first message behind each stretch but the last, in order; without it the turns of the completed
+            checkpoints.
+    """
+    ends = checkpoints(request) if ends is None else ends
+    ours = [found for found in calls(request) if not narration.is_own(found.call.name)]
+    made, holes = [0] * (len(ends) + 1), [0] * (len(ends) + 1)
+    for found, verdict in zip(ours, narrated.verdicts, strict=True):
+        number = bisect_right(ends, found.message)
+        made[number] += 1
+        holes[number] += verdict.hole
+    starts = (0, *ends)
+    return [Stretch(*told) for told in zip(starts, made, holes, strict=True) if told[1]]
+
+
+def checkpoints(request: Request) -> list[int]:
+    """The messages that hold a completed checkpoint's call, in order."""
+    pairs, _ = wire.pairs(request.messages)
+    found = {
+        number
+        for (number, index), answer in pairs.items()
+        if wire.is_checkpoint(request.messages[number].blocks[index])
+        and wire.completed(request, request.messages[answer[0]].blocks[answer[1]])
+    }
+    return sorted(found)

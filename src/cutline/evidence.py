@@ -103,12 +103,17 @@ class Record:
                 break
             missing = missing or lacks
         else:
-            return f"“{missing}” stands in no result {'of that' if named else 'on record'}" if missing else _NO_EVIDENCE
+            where = f"of that ({named[-1].call.address})" if named else "on record"
+            return f"“{missing}” stands in no result {where}" if missing else _NO_EVIDENCE
         if not (named or places or figures):
             return _NO_EVIDENCE
         if named and not figures and _failed(named[-1].call) and not _NEGATIVE.search(claim):
             return f"that run failed ({named[-1].call.address})"
         return ""
+
+    def named(self, evidence: str) -> list[ToolCall]:
+        """The calls that an evidence names, in order; none where it names nothing in particular."""
+        return [held.call for held in self._named(evidence[:_LONGEST]) or []]
 
     def _named(self, evidence: str) -> list[_Held] | None:
         """The calls that an evidence names: [] where none in particular, None where what it names never was."""

@@ -28,7 +28,7 @@ PAGE = 400_000
 """Characters of a result that come back at once; the client is told to take 500,000 (docs/claude-code.md)."""
 _LISTED = 20
 _GIVEN = 50_000  # characters of a call's arguments that are shown beside its result
-_TRIES, _PAUSE_S, _LATEST = 20, 0.05, 5  # how long a call is waited for, and in how many sessions one looks
+_TRIES, _PAUSE_S, _LATEST = 60, 0.05, 5  # how long a call is waited for, and in how many sessions one looks
 _TAIL = 1 << 20  # bytes of a session file's end in which a call that was just made stands
 _PREFIX = "mcp__cutline__"
 
@@ -148,6 +148,8 @@ class Tools:
         stamp = project.stamp(self.directory)
         unproven = found.standing if found else ()
         said = checkpoint.reply(document, stamp, unproven)
+        if told is None:
+            said += "\nNothing was held against the record: this session's history was not found."
         text = json.dumps(arguments, ensure_ascii=False)
         where = told.address if told else ""
         if call_id and not where:

@@ -7,6 +7,7 @@ line and never ends the server. On standard output stands MCP's alone; over HTTP
 from __future__ import annotations
 
 import base64
+import gc
 import json
 import signal
 import socket
@@ -37,11 +38,15 @@ def over_stdio(tools: Tools, resources: Resources, instructions: str | None = No
         tools, resources: what is served.
         instructions: MCP's own, for the agent, which some clients pass on; None for none.
     """
+    gc.disable()  # what the library is made of stays: looking through it while it is loaded takes a tenth of a second
     import anyio
     from mcp.server.stdio import stdio_server
 
+    server = _server(tools, resources, instructions)
+    gc.freeze()
+    gc.enable()
+
     async def run() -> None:
-        server = _server(tools, resources, instructions)
         async with stdio_server() as (incoming, outgoing), anyio.create_task_group() as group:
             mended, mending = anyio.create_memory_object_stream[Any](0)
             group.start_soon(_mend, incoming, mended)

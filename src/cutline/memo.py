@@ -233,13 +233,14 @@ def _shared(body: bytes, last: bytes, count: int, span: Callable[[int], tuple[in
         return 0
     start, end = span(0)
     glance = slice(max(start, end - _GLANCE), end)  # most others differ in the first one already
-    if body[glance] != last[glance] or not body.startswith(last[:start]):
+    held = memoryview(last)  # its parts are no copies
+    if body[glance] != last[glance] or not body.startswith(held[:start]):
         return 0
     low, high = 0, count
     while low < high:
         middle = (low + high + 1) // 2
         end = span(middle - 1)[1]
-        if body.startswith(last[start:end], start):
+        if body.startswith(held[start:end], start):
             low, start = middle, end
         else:
             high = middle - 1

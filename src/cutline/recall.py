@@ -10,11 +10,11 @@ import posixpath
 import re
 import stat
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from . import events, narration, repeats
 from .blocks import ToolCall
@@ -33,6 +33,7 @@ _UNITS = ((90, 1, "s"), (5_400, 60, "min"), (172_800, 3_600, "h"), (float("inf")
 _FILE_KEYS = ("file_path", "notebook_path", "filePath", "absolute_path")
 _LARGEST = 20_000_000  # bytes of a file that is compared with what was read of it
 _NUMBERED = re.compile(r"\s*(\d+)(?:\t|→)(.*)\Z", re.S)
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +82,7 @@ class SessionFiles:
 
     def calls(self, address: str) -> list[Recalled]:
         """Every place of an address in the newest session that has it."""
-        for session in self._sessions():
-            hits = [one for one in of_session(session) if one.call.address == address]
+        for hits in self._of_each(lambda session: [one for one in of_session(session) if one.call.address == address]):
             if hits:
                 return hits[::-1]
         return []
@@ -90,8 +90,8 @@ class SessionFiles:
     def search(self, words: Sequence[str], limit: int, *, tool: str = "", since: float = 0.0) -> list[Recalled]:
         """Calls that hold all words, from the newest sessions on, until there are enough."""
         hits: list[Recalled] = []
-        for session in self._sessions():
-            hits += chosen(reversed(list(of_session(session))), words, tool, since)
+        for found in self._of_each(lambda session: chosen(reversed(list(of_session(session))), words, tool, since)):
+            hits += found
             if len(hits) >= limit:
                 break
         return hits[:limit]
@@ -99,18 +99,20 @@ class SessionFiles:
     def said(self, words: Sequence[str], limit: int, *, author: str = "", since: float = 0.0) -> list[Said]:
         """Texts that hold all words, from the newest sessions on, until there are enough."""
         hits: list[Said] = []
-        for session in self._sessions():
-            hits += said_in(session.history.body, words, author, since, session)
+        for found in self._of_each(lambda session: said_in(session.history.body, words, author, since, session)):
+            hits += found
             if len(hits) >= limit:
                 break
         return hits[:limit]
 
-    def _sessions(self) -> Iterator[Session]:
-        for found in sessions(self._directory):
+    def _of_each(self, look: Callable[[Session], list[_T]]) -> Iterator[list[_T]]:
+        """What is found in each session; one that can't be read hides none of the others."""
+        for file in sessions(self._directory):
             try:
-                yield uncompacted(open_found(found))
+                found = look(uncompacted(open_found(file)))
             except InputError:
                 continue
+            yield found
 
 
 class RecordedCalls:

@@ -44,6 +44,12 @@ _ROUTINE = re.compile(
     # Searches and reads beside each other: each asks something of its own.
     r"|(?:(?:grep|rg|cat|ls|head|tail|wc|sed -n|find|echo)\b(?:[^|;&\n'\"]|'[^']*'|\"[^\"]*\")*+(?:;|&&|\n|\Z)\s*)+\Z"
 )
+# Nothing but looking, however long its patterns: another look gives the same.
+_LOOKS = re.compile(
+    r"(?:(?:cd|grep|egrep|rg|cat|ls|head|tail|wc|sed -n|echo|find(?![^|;&\n]*\s-(?:exec|delete|ok)))\b"
+    r"(?:[^|;&\n'\"\\]|\\.|(?<=>)&|'[^']*'|\"(?:[^\"\\]|\\.)*\")*+(?:\|\||&&|[|;\n]|\Z)\s*)++\Z",
+    re.S,
+)
 _SILENT = re.compile(r"(?i:\(?[\w ]{0,40}no (?:output|content|matches)[\w ]{0,20}\)?)?")
 _COMMITS = re.compile(r"(?:[^\n;]*?&& *)?(?:git commit|gh pr)\b")  # long by the words of its message
 _PRINTS = re.compile(r"(?:grep|rg|awk|jq|find|sort|comm|sed -n)\b")  # says nothing where it finds nothing
@@ -148,7 +154,8 @@ def _craft(calls: Sequence[ToolCall], document: Document, said: str) -> list[str
 def _is_long(call: ToolCall) -> bool:
     command = _command(call)
     stages = len(_STAGE.findall(command)) if len(command) >= _LONG else 0
-    return stages >= 3 and not _WRITING.search(command) and not _COMMITS.match(command) and not call.error
+    routine = _WRITING.search(command) or _COMMITS.match(command) or _LOOKS.match(command.strip())
+    return stages >= 3 and not routine and not call.error
 
 
 def tries(calls: Sequence[ToolCall]) -> list[list[ToolCall]]:

@@ -20,7 +20,7 @@ from . import spans, specifics
 from .blocks import ToolCall
 
 _LONGEST, _LAST = 70, 40  # characters of an error's head, of an only or a last line
-_ASKED, _HEAD, _TAIL = 10_000, 4_000, 2_000  # characters that are looked at: of arguments, of a result's ends
+_ASKED, _HEAD, _TAIL = 20_000, 4_000, 2_000  # characters that are looked at: of arguments, of a result's ends
 _READ = 100_000  # characters of results that are looked at in one stretch
 _SHOWN = 0.2  # what a name that only a result showed counts against one of a call
 _FIRST = 0.3  # … and one of the stretch's first call against one of its last

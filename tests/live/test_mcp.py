@@ -22,6 +22,8 @@ pytestmark = pytest.mark.slow
 VERSIONS = pytest.mark.parametrize("version", [claude.VERSION, "2.1.197"])
 SERVER = {"command": sys.executable, "args": ["-P", "-m", "cutline", "mcp"]}
 ALLOWED = f"Bash,{HANDOFF},{RECALL},{SAY},ListMcpResourcesTool,ReadMcpResourceTool"
+WAITS = {"MCP_CONNECTION_NONBLOCKING": "0"}
+"""Without it the client asks before a server has started that needs longer than usual, on a machine with much to do."""
 DONE = [text("Done.")]
 SEEN = "The log has 300 lines, the last one is entry_299 (measured)."
 COUNT = "for n in $(seq 0 299); do echo entry_$n; done"
@@ -57,7 +59,7 @@ def first_work() -> list[list[Block]]:
 def test_the_slash_command_reaches_the_wire_with_what_stands_behind_it(tmp_path: Path, version: str):
     home = Home.make(tmp_path, version)
     with Upstream([step(call("toolu_h01", HANDOFF, **DOCUMENT)), DONE], strict=True) as upstream:
-        ran = home.plain(upstream, "/mcp__cutline__micro-handoff mind the flaky test", *with_server(home))
+        ran = home.plain(upstream, "/mcp__cutline__micro-handoff mind the flaky test", *with_server(home), **WAITS)
     assert ran.code == 0 and not upstream.refusals, ran.stderr
     words = [block["text"] for block in blocks(upstream.conversation[0].messages, "text")]
     assert words[-1] == PROMPT
@@ -77,14 +79,14 @@ def test_a_document_is_read_as_a_resource(tmp_path: Path, version: str, transpor
         return step(call("toolu_r01", "ReadMcpResourceTool", server="cutline", uri=uri[0]))
 
     with Upstream([*first_work(), DONE], strict=True) as upstream:
-        wrote = home.plain(upstream, "Go.", *with_server(home))
+        wrote = home.plain(upstream, "Go.", *with_server(home), **WAITS)
     assert wrote.code == 0, wrote.stderr
 
     # The client asks for the list when it starts.
     script = [step(call("toolu_l01", "ListMcpResourcesTool", server="cutline")), read, DONE]
     with Upstream(script, strict=True) as upstream:
         if transport == "stdio":
-            ran = home.plain(upstream, "What was written down?", *with_server(home))
+            ran = home.plain(upstream, "What was written down?", *with_server(home), **WAITS)
         else:
             with Popen(
                 [SERVER["command"], *SERVER["args"], "--http"],
@@ -95,7 +97,7 @@ def test_a_document_is_read_as_a_resource(tmp_path: Path, version: str, transpor
             ) as server:
                 assert server.stdout is not None
                 address = server.stdout.readline().decode().strip()
-                ran = home.plain(upstream, "What was?", *with_server(home, {"type": "http", "url": address}))
+                ran = home.plain(upstream, "What was?", *with_server(home, {"type": "http", "url": address}), **WAITS)
                 server.terminate()
     assert ran.code == 0 and not upstream.refusals and not upstream.unused, ran.stderr
     shown = last_result(upstream.conversation[-1].body)
@@ -116,7 +118,7 @@ def test_without_the_proxy_the_tools_work_and_a_cut_copy_goes_on(tmp_path: Path,
 
     script = [*first_work(), step(call("toolu_c01", RECALL, what="entry_7 seq")), by_address, DONE]
     with Upstream(script, strict=True) as upstream:
-        ran = home.plain(upstream, "Print the log.", *with_server(home))
+        ran = home.plain(upstream, "Print the log.", *with_server(home), **WAITS)
     assert ran.code == 0 and not upstream.refusals and not upstream.unused, ran.stderr
     messages = upstream.conversation[-1].messages
     assert "checkpoint stored" in result_of(messages, "toolu_h01")
@@ -148,7 +150,7 @@ def test_what_was_not_said_is_handed_back_out_of_the_session_file(tmp_path: Path
     silent = step(call("toolu_b01", "Bash", command="echo a1b2c3d retry_policy.go:213"))
     script = [silent, *(step(call(id_, HANDOFF, **DOCUMENT)) for id_ in ("toolu_h01", "toolu_h02")), DONE]
     with Upstream(script, strict=True) as upstream:
-        ran = home.plain(upstream, "Go.", *with_server(home))
+        ran = home.plain(upstream, "Go.", *with_server(home), **WAITS)
     assert ran.code == 0, ran.stderr
     messages = upstream.conversation[-1].messages
     assert "checkpoint refused: this would be lost" in result_of(messages, "toolu_h01")
@@ -159,7 +161,7 @@ def test_codex_lists_the_three_tools_and_a_checkpoint_succeeds(tmp_path: Path):
     binary = codex.install()
     project = tmp_path / "project"
     project.mkdir()
-    command = f'mcp_servers.cutline={{command="{SERVER["command"]}",args={json.dumps(SERVER["args"])}}}'
+    command = f'mcp_servers.cutline={{command="{SERVER["command"]}",args={json.dumps(SERVER["args"])},required=true}}'
     script = [
         # The client shows an MCP server's tools to an agent that searches for them.
         [{"type": "tool_search_call", "call_id": "call_0", "execution": "client", "status": "completed",

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+import providers
 from cutline.blocks import address
 from cutline.record import Record
+from streams import Said
+from test_proxy_upstreams import SECRET, signature_fault
 
 from . import codex, gemini_cli, run_codex
 from . import upstream as anthropic
@@ -326,15 +329,48 @@ class TestOtherWires:
             self.run(home, f"{upstream.url}/v1beta", "@ai-sdk/google")
         assert ["row 700" in json.dumps(one["contents"]) for one in upstream.conversation] == [False, True, False]
 
-    def test_of_bedrock_signed_by_the_client_it_is_said_that_it_is_not_cut(self, home: Home):
-        with provider([]) as upstream:  # it knows no Converse, and refuses
-            own = {"npm": "@ai-sdk/amazon-bedrock", "options": {"baseURL": upstream.url}, "models": {"m1": {}}}
+    @pytest.mark.parametrize("found", [True, False])
+    def test_bedrock_signed_by_the_client_is_cut_where_the_same_keys_are_found(self, home: Home, found: bool):
+        pytest.importorskip("botocore", reason="botocore is not installed")
+        keys = {"accessKeyId": "AKIDEXAMPLE", "secretAccessKey": SECRET, "region": "us-east-1"}
+        variables = {"AWS_ACCESS_KEY_ID": keys["accessKeyId"], "AWS_SECRET_ACCESS_KEY": SECRET} if found else {}
+        told = [
+            Said("", "I run `cat`.", (("c1", "bash", {"command": "cat rows.txt", "description": "a step"}),)),
+            Said("", "800 rows.", (("h1", HANDOFF, DOCUMENT),)),
+            Said("", "Done.", ()),
+        ]
+        with Converse(told) as upstream:
+            own = {"npm": "@ai-sdk/amazon-bedrock", "options": {"baseURL": upstream.url, **keys}, "models": {"m1": {}}}
             home.settle(upstream.url, name="amazon-bedrock", provider={"amazon-bedrock": own})
-            keys = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "x", "AWS_REGION": "us-east-1"}
-            ran = home.cutline("run", "--json", "opencode", "run", "--format", "json", "Count.", **keys)
-        assert upstream.headers and all(one["authorization"].startswith("AWS4-") for one in upstream.headers)
-        (note,) = ran.report["notes"]
-        assert "signed by opencode: they pass uncut" in note and ran.report["sessions"] == []
+            ran = home.cutline(
+                "run",
+                "--json",
+                "opencode",
+                "run",
+                "--format",
+                "json",
+                "Count.",
+                AWS_EC2_METADATA_DISABLED="true",
+                **variables,
+            )
+        assert ran.code == 0 and not upstream.faults and not told, ran.stderr[-3000:]
+        assert all(signature_fault(one, SECRET) == "" for one in upstream.asked), "by the client, or anew"
+        bodies = [one.body for one in upstream.asked if b'"toolConfig"' in one.body]
+        assert [b"row 700" in body for body in bodies] == [False, True, not found]
+        assert ran.session["turns"] == 3 and len(ran.session["checkpoints"]) == found
+        assert [("are signed by the client" in note) for note in ran.report["notes"]] == [True] * (not found)
+
+
+class Converse(providers.Provider):
+    """Bedrock, as a script: what it answers where tools are offered, in order."""
+
+    def __init__(self, script: list[Said]) -> None:
+        super().__init__()
+        self.script = script
+
+    async def _stream(self, request: Any, way: str) -> Any:
+        self.said = self.script.pop(0) if b'"toolConfig"' in self.asked[-1].body else Said("", "A title", ())
+        return await super()._stream(request, way)
 
 
 # ------------------------------------------------------------------------------------------------- the user's own

@@ -224,6 +224,8 @@ class State:
         self.open = {call.id: call for call in answer.calls}
         self._order = list(self.open)
         self.started, self.approved, self.denied = set(), set(), {}
+        if not event.used:  # a turn that was stopped: nobody told what its half answer used
+            return
         self.last, total = ev.Used(**event.used), self.used
         self.used = ev.Used(
             total.input + self.last.input,

@@ -11,6 +11,7 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from .lineup import KINDS
 from .strategies import HOLES, LINES, NAMES, SMALL, TOLD, WORDS_AND_LINES
 from .summary import WHICH
 
@@ -45,6 +46,9 @@ def page(results: Sequence[Result], summary: dict[str, Any]) -> str:
         table = summary["carried"][which]
         if table:
             parts += [f"<h2>{html.escape(which.capitalize())}</h2>", _carried(table)]
+    for kind, cells in summary["lineup"]["all"].items():
+        if kind in KINDS and cells:
+            parts += [f"<h2>Its next words among ten: beside {html.escape(kind)}</h2>", _lined_up(cells)]
     parts += ["<h2>Session by session</h2>", *(_session(result) for result in results), "</html>\n"]
     return "\n".join(parts)
 
@@ -114,6 +118,11 @@ def _carried(table: dict[str, Any]) -> str:
     return _table(heads, rows)
 
 
+def _lined_up(cells: dict[str, Any]) -> str:
+    rows = [[name, cell["texts"], f"{cell['top-1']:.2f}", _range(cell["mrr"])] for name, cell in cells.items()]
+    return _table(["context", "texts", "comes first", "one over its rank"], rows)
+
+
 def _range(figure: Sequence[float] | None) -> str:
     return "–" if figure is None else f"{figure[0]:.2f} [{figure[1]:.2f}, {figure[2]:.2f}]"
 
@@ -135,7 +144,9 @@ def _session(result: Result) -> str:
     heads = ["seam at message", "used", "pairs", *_SHOWN, "carried by, under micro-handoff"]
     held = ", held out" if result["held"] else ""
     name = html.escape(f"{result['name']}  {result['client']}  {result['model']}  {result['size']:,} bytes{held}")
-    return f"<details><summary>{name}</summary>{_table(heads, rows)}</details>"
+    narrated = ", ".join(f"{calls - holes:,} of {calls:,}" for _, calls, holes in result["narration"]["stretches"])
+    told = f"<p class=faint>Narrated calls, by stretch: {narrated}.</p>"
+    return f"<details><summary>{name}</summary>{_table(heads, rows)}{told}</details>"
 
 
 def _table(heads: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:

@@ -11,107 +11,115 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import CutlineError
-from ..sessions.clients import NAMES, sessions
+from ..sessions.clients import NAMES, parts, sessions
 from . import statements
-from .lineup import FOREIGN
-from .session import Measured, foreign, measure
+from .lineups import BESIDE, ranks
+from .session import Measured, measure
+from .whole import Source
 
 Result = dict[str, Any]
 Progress = Callable[[int, int], None]
 """Called with how many files are done, and of how many."""
 
 
-def files(given: Sequence[str]) -> list[Path]:
-    """The files that a run is over: those given, all in a given directory, else the user's own sessions.
-
-    A client that keeps all sessions in one database has no file for each; those are left out.
-    """
+def files(given: Sequence[str]) -> list[Source]:
+    """The sessions that a run is over: those given, all in a given directory or database, else the user's own."""
     if not given:
-        own = {one.file.path for name in NAMES for one in sessions(None, (name,)) if one.file.path.suffix != ".db"}
-        return sorted(own)
-    found: dict[Path, None] = {}
+        own = (one.file for one in sessions(None, NAMES))
+        return sorted({Source(file.path, file.id if file.path.suffix == ".db" else "") for file in own})
+    found: dict[Source, None] = {}
     for name in given:
         path = Path(name).expanduser()
         inside = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
-        found.update(dict.fromkeys(inside))
+        found.update(dict.fromkeys(Source(one, part) for one in inside for part in parts(one)))
     return list(found)
 
 
-def run(paths: Sequence[Path], kept: Path | None, processes: int, progress: Progress) -> tuple[list[Result], int]:
+class Ran(NamedTuple):
+    """What a run came to.
+
+    Attributes:
+        results: in the order of the files, of a session and its copies only the longest.
+        sources: where each of them is.
+        passed: how many files are no session, or have no seam.
+    """
+
+    results: list[Result]
+    sources: list[Source]
+    passed: int
+
+
+def run(sources: Sequence[Source], kept: Path | None, processes: int, progress: Progress) -> Ran:
     """Measure every file.
 
     Args:
-        paths: sessions, and whatever else stands beside them: what is none is passed over.
+        sources: sessions, and whatever else stands beside them: what is none is passed over.
         kept: a file that each result is added to as it comes, and that a later run goes on from.
         processes: how many at a time.
         progress: told after each file.
-
-    Returns:
-        The results in the order of the files, of a session and its copies only the longest; and how many files are
-        no session, or have no seam.
     """
     known = dict(_read(kept)) if kept is not None else {}
-    done: dict[Path, Result | None] = {}
-    left: dict[Path, str] = {}
-    for path in paths:
-        mark = _mark(path)
+    done: dict[Source, Result | None] = {}
+    left: dict[Source, str] = {}
+    for source in sources:
+        mark = _mark(source)
         if mark in known:
-            done[path] = known[mark]
+            done[source] = known[mark]
         else:
-            left[path] = mark
-    progress(len(done), len(paths))
-    for path, result in _measured(list(left), processes):
-        done[path] = result
+            left[source] = mark
+    progress(len(done), len(sources))
+    for source, result in _measured(list(left), processes):
+        done[source] = result
         if kept is not None:
             with kept.open("a", encoding="utf-8") as out:
-                out.write(json.dumps({"mark": left[path], "result": result}, sort_keys=True) + "\n")
-        progress(len(done), len(paths))
-    found = [(path, result) for path in paths if (result := done[path]) is not None]
+                out.write(json.dumps({"mark": left[source], "result": result}, sort_keys=True) + "\n")
+        progress(len(done), len(sources))
+    found = [(source, result) for source in sources if (result := done[source]) is not None]
     longest: dict[str, Result] = {}
     for _, result in found:
         other = longest.get(result["key"])
         if other is None or result["size"] > other["size"]:
             longest[result["key"]] = result
-    own = [(path, result) for path, result in found if longest[result["key"]] is result]
-    _add_foreign(own, processes)
-    return [result for _, result in own], len(paths) - len(found)
+    own = [(source, result) for source, result in found if longest[result["key"]] is result]
+    _add_lineups(own, processes)
+    return Ran([result for _, result in own], [source for source, _ in own], len(sources) - len(found))
 
 
-def _add_foreign(own: Sequence[tuple[Path, Result]], processes: int) -> None:
-    """Add the line-up's control: each session under the words of the next one."""
-    if len(own) < 2:
+def _add_lineups(own: Sequence[tuple[Source, Result]], processes: int) -> None:
+    """Add measure 3: each session's line-ups, the next ones in the list beside it."""
+    if not own:
         return
-    paths = [path for path, _ in own]
-    with ProcessPoolExecutor(min(processes, len(paths))) as pool:
-        ranks = pool.map(foreign, paths, [*paths[1:], paths[0]])
-        for (_, result), found in zip(own, ranks, strict=True):
+    sources = [source for source, _ in own]
+    beside = [(sources[number + 1 :] + sources[:number])[:BESIDE] for number in range(len(sources))]
+    seams = [[seam["at"] for seam in result["seams"] if "strategies" in seam] for _, result in own]
+    with ProcessPoolExecutor(min(processes, len(sources))) as pool:
+        for (_, result), found in zip(own, pool.map(ranks, sources, beside, seams), strict=True):
             for seam in result["seams"]:
-                for kind, place in found.get(seam["at"], {}).items():
-                    if seam.get("lineup"):
-                        seam["lineup"][kind][FOREIGN] = place
+                seam["lineup"] = found.get(seam["at"], {})
 
 
-def _measured(paths: Sequence[Path], processes: int) -> Iterator[tuple[Path, Result | None]]:
-    if processes < 2 or len(paths) < 2:
-        for path in paths:
-            yield path, one(path)
+def _measured(sources: Sequence[Source], processes: int) -> Iterator[tuple[Source, Result | None]]:
+    if processes < 2 or len(sources) < 2:
+        for source in sources:
+            yield source, one(source)
         return
-    with ProcessPoolExecutor(min(processes, len(paths))) as pool:
+    with ProcessPoolExecutor(min(processes, len(sources))) as pool:
         # The largest first: the last to end is then a small one.
-        tasks = {pool.submit(one, path): path for path in sorted(paths, key=lambda path: -path.stat().st_size)}
+        by_size = sorted(sources, key=lambda source: -source.path.stat().st_size)
+        tasks = {pool.submit(one, source): source for source in by_size}
         for task in as_completed(tasks):
             yield tasks[task], task.result()
 
 
-def one(path: Path) -> Result | None:
-    """One file's result; None for what is no session, can't be read, or has no seam."""
+def one(source: Source) -> Result | None:
+    """One session's result; None for what is no session, can't be read, or has no seam."""
     try:
-        found: Measured | None = measure(path, statements.labels())
+        found: Measured | None = measure(source, statements.labels())
     except (CutlineError, UnicodeError):
         return None
     # What comes from a file that was kept and what comes from here is the same.
@@ -130,10 +138,20 @@ def _read(kept: Path) -> Iterator[tuple[str, Result | None]]:
                 continue  # the run was stopped while it wrote this line
 
 
-def _mark(path: Path) -> str:
+def _mark(source: Source) -> str:
     """A file's bytes and the bench's own: a result is used again for the same of both."""
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest() + _own()
+    return _digest(source.path) + source.part + _own()
+
+
+@lru_cache(maxsize=1)  # the sessions of a database stand beside each other
+def _digest(path: Path) -> str:
+    total = hashlib.sha256()
+    # What was written last may stand beside a database and not yet in it.
+    for file in (path, path.with_name(f"{path.name}-wal")) if path.suffix == ".db" else (path,):
+        if file.exists():
+            with file.open("rb") as handle:
+                total.update(hashlib.file_digest(handle, "sha256").digest())
+    return total.hexdigest()
 
 
 @cache

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
+from .. import claims, events
 from ..seam import Refused
 from ..sessions.cutting import figures
-from . import carried, cost, craft, lineup, pieces, statements, strategies, whole
+from ..wire.anthropic import Request
+from . import carried, cost, craft, pieces, statements, strategies, whole
 from .strategies import Context
 
 LEAST = 10
@@ -33,6 +34,7 @@ class Measured:
         calibration: tokens by bytes of its history, and whether that is fitted to its usage.
         seams: what was measured at each.
         survival: measure 2.
+        narration: what the agent's own words carry: calls, holes by tool and by stretch; claims of its documents.
     """
 
     key: str
@@ -44,51 +46,35 @@ class Measured:
     calibration: tuple[float, str]
     seams: list[dict[str, Any]]
     survival: dict[str, Any]
+    narration: dict[str, Any]
 
     def as_json(self) -> dict[str, Any]:
         """The same as a JSON object."""
         return asdict(self)
 
 
-def foreign(path: Path, other: Path) -> dict[int, dict[str, int]]:
-    """The line-up's control: for each seam, the rank of the true text under what another session's people said.
-
-    Raises:
-        CutlineError: one of them can't be read.
-    """
-    names = pieces.Names()
-    own, stranger = whole.read(path), whole.read(other)
-    said = pieces.read(stranger.request, stranger.origins, names)
-    end = stranger.seams[0].message if stranger.seams else len(stranger.request.messages)
-    texts = [piece.text for piece in said if piece.message < end and piece.kind in (pieces.AGENT, pieces.HUMAN)]
-    read = pieces.read(own.request, own.origins, names)
-    found = {}
-    for seam in own.seams:
-        shown = lineup.candidates(read, seam.message)
-        if shown:
-            found[seam.message] = {
-                kind: lineup.rank(shown, texts, "foreign", masked=kind == "masked") for kind in lineup.KINDS
-            }
-    return found
+def key_of(request: Request) -> str:
+    """The hash of a history's first messages."""
+    last = min(_BEGINNING, len(request.messages)) - 1
+    return hashlib.sha256(request.body[request.messages[0].start : request.messages[last].end]).hexdigest()
 
 
-def measure(path: Path, labels: statements.Labels) -> Measured | None:
+def measure(source: whole.Source, labels: statements.Labels) -> Measured | None:
     """Measure a session; None where it has no seam to measure at.
 
     Raises:
         CutlineError: it can't be read.
     """
-    found = whole.read(path)
+    found = whole.read(*source)
     request = found.request
-    last = min(_BEGINNING, len(request.messages)) - 1
-    key = hashlib.sha256(request.body[request.messages[0].start : request.messages[last].end]).hexdigest()
+    key = key_of(request)
     if not found.seams:
         return None
     names = pieces.Names()
     read = pieces.read(request, found.origins, names)
     told = figures(found.session.history, request) if found.session is not None else None
     per_byte = told.calibration.per_byte if told else 1 / 4
-    source = told.calibration.source if told else "estimated"
+    how = told.calibration.source if told else "estimated"
     seams: list[dict[str, Any]] = []
     kept: list[tuple[int, dict[str, Context]]] = []
     for seam in found.seams:
@@ -117,7 +103,6 @@ def measure(path: Path, labels: statements.Labels) -> Measured | None:
                 "missing": {
                     name: cost.refetched(context, wanted, read, seam.message) for name, context in contexts.items()
                 },
-                "lineup": lineup.at(read, seam, contexts, key),
                 "cost": cost.rest(found, seam, contexts, per_byte),
             }
         )
@@ -125,7 +110,7 @@ def measure(path: Path, labels: statements.Labels) -> Measured | None:
         "statements": statements.survival(read, kept, labels),
         "craft": craft.survival(request, kept),
     }
-    name = found.session.id[:8] if found.session is not None and found.session.id else path.stem
+    name = found.session.id[:8] if found.session is not None and found.session.id else source.path.stem
     return Measured(
         key[:16],
         int(key, 16) % 3 == 0,
@@ -133,7 +118,21 @@ def measure(path: Path, labels: statements.Labels) -> Measured | None:
         found.client,
         found.model,
         len(request.body),
-        (round(per_byte, 4), source),
+        (round(per_byte, 4), how),
         seams,
         survival,
+        _narrated(request, [seam.message for seam in found.seams]),
     )
+
+
+def _narrated(request: Request, ends: list[int]) -> dict[str, Any]:
+    told = events.review(request)
+    return {
+        "calls": told.calls,
+        "intent": told.intent,
+        "outcome": told.outcome,
+        "holes": len(told.holes),
+        "tools": dict(told.by_tool),
+        "stretches": [[one.message, one.calls, one.holes] for one in events.by_stretch(request, told, ends)],
+        "claims": claims.by_basis(claims.stated(request)),
+    }

@@ -9,13 +9,19 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ..claims import BASES
 from .carried import CATEGORIES
+from .lineup import KINDS as KINDS_OF_OTHERS
+from .lineup import LATER, NO_WORSE, STRANGERS, TOLD_APART
+from .lineups import FOREIGN
 from .pieces import CARRIERS
 from .statements import KINDS, SEAMS
-from .strategies import FULL, NAMES, NONE
+from .strategies import FULL, HOLES, NAMES, NONE
 
 Result = dict[str, Any]
+MORE = "micro-handoff's is more by"
 _RESAMPLED, _SEED = 2_000, 20_261_202
+_OFTEN = 20
 WHICH: dict[str, Callable[[Result, dict[str, Any]], bool]] = {
     "all": lambda result, seam: True,
     "design": lambda result, seam: not result["held"],
@@ -36,6 +42,7 @@ def summarise(results: Sequence[Result]) -> dict[str, Any]:
         "statements": statements(results),
         "craft": craft(results),
         "cost": cost(results),
+        "narration": narration(results),
     }
 
 
@@ -118,25 +125,50 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def lineup(results: Sequence[Result], which: str) -> dict[str, Any]:
-    """Measure 3: how often the true text comes first, and the mean of one over its rank; by chance 0.1 and 0.293."""
+    """Measure 3: how often the true text comes first, and the mean of one over its rank; by chance 0.1 and 0.293.
+
+    Beside each mean stands how much more it is under the micro-handoff, session by session.
+    """
     found: dict[str, Any] = {}
-    for kind in ("kept", "masked"):
-        ranks: dict[str, list[list[int]]] = {}
-        for result in results:
-            here = [seam["lineup"][kind] for seam in _scored(result) if seam["lineup"] and WHICH[which](result, seam)]
-            for name in {name: None for one in here for name in one}:
-                ranks.setdefault(name, []).append([one[name] for one in here if name in one])
+    for kind in KINDS_OF_OTHERS:
+        told = [
+            [seam["lineup"][kind] for seam in _scored(result) if kind in seam["lineup"] and WHICH[which](result, seam)]
+            for result in results
+        ]
         found[kind] = {}
-        for name, held in ranks.items():
-            first = [_mean(float(rank == 1) for rank in one) for one in held]
-            inverse = [_mean(1 / rank for rank in one) for one in held]
+        for name in {name: None for seams in told for seam in seams for name in seam}:
+            held = [[(seam[name], seam[HOLES]) for seam in seams if name in seam] for seams in told]
+            held = [seams for seams in held if seams]
+            first = [_mean(_mean(float(rank == 1) for rank in one) for one, _ in seams) for seams in held]
+            inverse = [_mean(map(_inverse, (one for one, _ in seams))) for seams in held]
+            more = [_mean(_inverse(ours) - _inverse(one) for one, ours in seams) for seams in held]
             found[kind][name] = {
                 "sessions": len(held),
                 "seams": sum(map(len, held)),
+                "texts": sum(len(one) for seams in held for one, _ in seams),
                 "top-1": round(_mean(first), 4),
                 "mrr": [round(figure, 4) for figure in (_mean(inverse), *interval(inverse))],
+                MORE: [round(figure, 4) for figure in (_mean(more), *interval(more))],
             }
-    return found
+    return {**found, "reached": reached(found)}
+
+
+def _inverse(ranks: Sequence[int]) -> float:
+    return _mean(1 / rank for rank in ranks)
+
+
+def reached(found: dict[str, Any]) -> dict[str, bool]:
+    """Whether the line-up's thresholds are met; those that can't be asked for are left out."""
+    out = {}
+    for kind in (LATER, STRANGERS):
+        cells = found[kind]
+        if HOLES in cells and kind == STRANGERS:
+            out[f"{kind}: told apart"] = cells[HOLES]["mrr"][0] >= TOLD_APART
+        if FOREIGN in cells:
+            out[f"{kind}: better than under another agent's context"] = cells[FOREIGN][MORE][1] > 0
+        if FULL in cells and kind == LATER:
+            out[f"{kind}: no worse than under everything"] = cells[FULL][MORE][0] >= -NO_WORSE
+    return out
 
 
 def statements(results: Sequence[Result]) -> dict[str, Any]:
@@ -201,3 +233,27 @@ def cost(results: Sequence[Result]) -> dict[str, Any]:
         cell["refetched"] = round(_mean(row["results"] for row in rows), 2)
         cell["refetched_tokens"] = round(_mean(row["tokens"] for row in rows))
     return found
+
+
+def narration(results: Sequence[Result]) -> dict[str, Any]:
+    """Calls and holes over all sessions, by tool (of twenty calls and more) and by stretch; claims by basis."""
+    told = [result["narration"] for result in results]
+    tools: dict[str, list[int]] = {}
+    for one in told:
+        for name, (calls, holes) in one["tools"].items():
+            before = tools.get(name, [0, 0])
+            tools[name] = [before[0] + calls, before[1] + holes]
+    stretches = [(calls, holes) for one in told for _, calls, holes in one["stretches"]]
+    shares = sorted((calls - holes) / calls for calls, holes in stretches)
+    often = [(name, cell) for name, cell in tools.items() if cell[0] >= _OFTEN]
+    return {
+        **{key: sum(one[key] for one in told) for key in ("calls", "intent", "outcome", "holes")},
+        "tools": dict(sorted(often, key=lambda told: (-told[1][0], told[0]))),
+        "stretches": {
+            "all": len(shares),
+            "nothing narrated": shares.count(0.0),
+            "median": round(shares[len(shares) // 2], 4) if shares else None,
+            "most": round(shares[-1], 4) if shares else None,
+        },
+        "claims": {basis: sum(one["claims"][basis] for one in told) for basis in BASES},
+    }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..blocks import Kind
 from ..errors import CutlineError, InputError
@@ -19,6 +19,13 @@ from ..wire import anthropic as wire
 from ..wire.anthropic import Request
 from . import seams
 from .seams import Seam, Told
+
+
+class Source(NamedTuple):
+    """Where a session is: its file, and which one of a database that holds several."""
+
+    path: Path
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +50,8 @@ class Whole:
     session: Session | None
 
 
-def read(path: Path) -> Whole:
-    """Read a session of any client, or a request body.
+def read(path: Path, part: str = "") -> Whole:
+    """Read a session of any client (`part` names one of several in a file), or a request body.
 
     Raises:
         CutlineError: it is neither, or can't be read.
@@ -57,7 +64,7 @@ def read(path: Path) -> Whole:
         else:
             typed = [n for n, m in enumerate(request.messages) if m.role == "user" and _typed(request, n)]
             return _with("body", request, (), typed, [], None)
-    session = open_path(path)
+    session = open_path(path, part)
     session, points = _undone(session)
     request, _ = request_of(session.history.body)
     return _with(session.client, request, tuple(session.history.origins), session.history.human, points, session)

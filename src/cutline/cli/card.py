@@ -127,11 +127,12 @@ def _png(picture: str, output: Path, width: int, height: int) -> None:
 def _saved_really(since: float) -> int | None:
     """Bytes that cuts on the wire saved since then, by the record."""
     from .. import record
+    from .held import opened
 
     path = record.default_path()
     if not path.exists():
         return None
-    with record.Record(path) as held:
+    with opened(path) as held:
         rows = [row for row in held.sessions() if row.last >= since]
         ids = {row.session for row in rows}
         made = (one for id_ in ids for one in held.requests(id_))

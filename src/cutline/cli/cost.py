@@ -88,11 +88,12 @@ def _json(row: Sum) -> dict[str, object]:
 
 def _from_record(ledger: Ledger, here: Path | None) -> None:
     from .. import project, record
+    from .held import opened
 
     path = record.default_path()
     if not path.exists():
         raise InputError("there is no record yet; cutline run begins one, or leave --record out")
-    with record.Record(path) as held:
+    with opened(path) as held:
         scope = project.project(here) if here else None
         for session in {row.session: row for row in held.sessions(scope)}.values():
             for made in held.requests(session.session):

@@ -7,12 +7,13 @@ so that what a turn returned has the time of that turn; nobody saw these request
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from .. import project, record
-from ..errors import InputError
+from ..errors import InputError, Unreadable
 from ..launch.start import CLIENTS
 from ..recall import time_of
 from ..record import Document, Exchange, Record, Stop
@@ -21,10 +22,10 @@ from ..sessions.model import Session
 from ..wire import anthropic as wire
 
 _AS_RUN = {one.sessions: one.name for one in CLIENTS.values()}
-
-
 _SESSIONS = (".jsonl", ".jsonl.zst", ".json", ".eval", ".traj")
 """How session files are called in a folder; a file by itself may have any name."""
+_SUBAGENTS = re.compile(r"agent-(?:a\w+-)?[0-9a-f]+\.jsonl")
+"""How Claude Code calls them; a session that a person called agent-something is one like any other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ def wanted(given: tuple[str, ...], kept_by: tuple[str, ...]) -> list[Wanted]:
 
 def _inside(folder: Path) -> Iterator[Wanted]:
     for path in sorted(path for path in folder.rglob("*") if path.name.endswith(_SESSIONS)):
-        if path.name.startswith((".", "agent-")) or not path.is_file():
+        if path.name.startswith(".") or _SUBAGENTS.fullmatch(path.name) or not path.is_file():
             continue
         # What is called .json can be anything; a .jsonl that nobody knows is told as a fault.
         if ".jsonl" in path.name or (os.access(path, os.R_OK) and clients.is_session(path)):
@@ -116,7 +117,7 @@ def take(held: Record, one: Wanted) -> Imported:
         try:
             item = next(items, None)
         except InputError as error:
-            fault = str(error)
+            fault = f"{path}: {error}" if isinstance(error, Unreadable) else str(error)
             break
         if item is None:
             break

@@ -54,6 +54,11 @@ def size(number: int) -> str:
     return f"{number / 1_000_000:.2f} MB"
 
 
+def count(number: int, noun: str) -> str:
+    """How many of something: 1 call, 2,345 calls."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def tokens(number: int, source: str) -> str:
     """Tokens with a mark of where they come from: exact figures plain, others with ~."""
     return f"{number:,}" if source == "measured" else f"~{_rounded(number):,}"

@@ -11,6 +11,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,14 +20,15 @@ from typing import Any
 import click
 
 from .. import project, recall, record
-from ..errors import InputError
+from ..errors import InputError, Unreadable
+from ..measure import request_of
 from ..narration import target
 from ..recall import ADDRESS, Recalled, when
 from ..record import Document, Said
 from ..sessions.model import Session
 from ..specifics import value_of
-from ..wire import anthropic as wire
 from . import paint, rerun
+from .held import opened
 from .inputs import Body, load
 from .options import json_option
 
@@ -156,6 +158,13 @@ class _OneSession(_One):
         return recall.said_in(self._body, words, author, since, self._session)[:limit]
 
 
+def _of(source: Session | Body) -> _One:
+    if isinstance(source, Body):
+        request = request_of(source.data)[0]
+        return _One(source.name, request.body, list(recall.of_request(request, source.name)))
+    return _OneSession(source)
+
+
 def _sources(what: str | None, everywhere: bool) -> Iterator[recall.Source]:
     here = Path.cwd()
     path = record.default_path()
@@ -170,10 +179,10 @@ def _sources(what: str | None, everywhere: bool) -> Iterator[recall.Source]:
                     raise
                 yield recall.RecordedCalls(held, None, name)
             return
-        if isinstance(source, Body):
-            yield _One(source.name, source.data, list(recall.of_request(wire.read(source.data), source.name)))
-        else:
-            yield _OneSession(source)
+        try:
+            yield _of(source)
+        except Unreadable as error:
+            raise InputError(f"{what}: {error}; give another session or body") from None
         return
     with _opened(path) as held:
         if held:
@@ -181,18 +190,9 @@ def _sources(what: str | None, everywhere: bool) -> Iterator[recall.Source]:
     yield recall.SessionFiles(None if everywhere else here)
 
 
-class _opened:
+def _opened(path: Path) -> AbstractContextManager[record.Record | None]:
     """The record where there is one, open while it is needed; else None."""
-
-    def __init__(self, path: Path) -> None:
-        self._held = record.Record(path, readonly=True) if path.exists() else None
-
-    def __enter__(self) -> record.Record | None:
-        return self._held
-
-    def __exit__(self, *_: object) -> None:
-        if self._held:
-            self._held.close()
+    return opened(path) if path.exists() else nullcontext()
 
 
 # ------------------------------------------------------------------------------------------------------ one call

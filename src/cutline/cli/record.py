@@ -22,6 +22,7 @@ from ..errors import InputError
 from ..record import Record, RecordFault, SessionRow
 from ..sessions.clients import NAMES
 from . import importing, paint
+from .held import opened
 from .options import json_option
 
 _LISTED = 10
@@ -75,7 +76,7 @@ def stats(as_json: bool) -> None:
 def _stats(as_json: bool) -> None:
     if not _is_there(as_json):
         return
-    with Record(_path(), readonly=True) as held:
+    with opened(_path()) as held:
         found, rows = held.stats(), held.sessions()
     if as_json:
         told = {**asdict(found), "first": paint.iso(found.first), "last": paint.iso(found.last)}
@@ -146,7 +147,7 @@ def verify(ctx: click.Context, as_json: bool) -> None:
     if not _is_there(as_json):
         return
     began = time.monotonic()
-    with Record(_path(), readonly=True) as held, _meter("checking") as told:
+    with opened(_path()) as held, _meter("checking") as told:
         faults, found = held.faults(told), held.stats()
     if as_json:
         paint.echo_json({"path": str(held.path), "sound": not faults, "faults": faults, "requests": found.requests,
@@ -159,7 +160,8 @@ def verify(ctx: click.Context, as_json: bool) -> None:
             out.print(f"{len(faults) - _LISTED:,} more: cutline record verify --json", style=paint.FAINT)
         if not faults:
             out.print(
-                f"Sound: {found.requests:,} requests rebuilt, {found.calls:,} calls and {found.texts:,} texts found"
+                f"Sound: {paint.count(found.requests, 'request')} rebuilt, {paint.count(found.calls, 'call')} and"
+                f" {paint.count(found.texts, 'text')} found"
                 f" again, in {time.monotonic() - began:.1f} s."
             )
     ctx.exit(1 if faults else 0)
@@ -171,14 +173,14 @@ def verify(ctx: click.Context, as_json: bool) -> None:
 @json_option
 def delete(session: str, yes: bool, as_json: bool) -> None:
     """Delete SESSION (an id or its beginning) for good: its requests, documents, bytes, and what the search knows."""
-    with Record(_path()) as held:
+    with opened(_path(), readonly=False) as held:
         row = _named(held, session)
         name = row.session or "(no id)"
         if not yes:
             if not sys.stdin.isatty():
                 raise InputError("deleting needs consent: a terminal to ask on, or --yes")
             out = paint.console(err=True)
-            out.print(f"{paint.short(name, 60)}  {row.requests:,} requests", style="bold")
+            out.print(f"{paint.short(name, 60)}  {paint.count(row.requests, 'request')}", style="bold")
             out.print(f"in {paint.short(row.project, 100)}", style=paint.FAINT)
             out.print(f"{_when(row.first)} to {_when(row.last)}; the client's own file stays", style=paint.FAINT)
             click.confirm("Delete it for good?", abort=True, err=True)
@@ -194,8 +196,9 @@ def delete(session: str, yes: bool, as_json: bool) -> None:
         paint.echo_json(asdict(gone))
         return
     paint.console().print(
-        f"Deleted {paint.short(name, 60)}: {gone.requests:,} requests, {gone.calls:,} calls, {gone.texts:,} texts,"
-        f" {gone.documents:,} documents. The file was written anew without them."
+        f"Deleted {paint.short(name, 60)}: {paint.count(gone.requests, 'request')}, {paint.count(gone.calls, 'call')},"
+        f" {paint.count(gone.texts, 'text')}, {paint.count(gone.documents, 'document')}. The file was written anew"
+        " without them."
     )
 
 
@@ -231,7 +234,7 @@ def export(session: str | None, output: Path | None, as_json: bool) -> None:
     """Write the record, or one SESSION of it, as lines of JSON that lose no byte of a body."""
     if as_json and output is None:
         raise click.UsageError("--json tells what was written, and needs -o FILE")
-    with Record(_path(), readonly=True) as held:
+    with opened(_path()) as held:
         name = None if session is None else _named(held, session).session
         if output is None:
             for line in held.lines(name):
@@ -252,7 +255,9 @@ def export(session: str | None, output: Path | None, as_json: bool) -> None:
     if as_json:
         paint.echo_json({"path": str(output), "lines": lines, "bytes": size, "session": name})
     else:
-        paint.console().print(f"Wrote {output}: {lines:,} lines, {paint.size(size)}. Whoever has it can read it all.")
+        paint.console().print(
+            f"Wrote {output}: {paint.count(lines, 'line')}, {paint.size(size)}. Whoever has it can read it all."
+        )
 
 
 @command.command("import")
@@ -274,7 +279,7 @@ def import_(ctx: click.Context, files: tuple[str, ...], kept_by: tuple[str, ...]
     if not wanted:
         raise InputError(f"no session in {', '.join((*files, *(f'what {name} keeps' for name in kept_by)))}")
     done = []
-    with Record(_path(begin=True)) as held, _meter("importing") as told:
+    with opened(_path(begin=True), readonly=False) as held, _meter("importing") as told:
         for number, source in enumerate(wanted, 1):
             done.append(importing.take(held, source))
             told(number, len(wanted))
@@ -291,11 +296,13 @@ def import_(ctx: click.Context, files: tuple[str, ...], kept_by: tuple[str, ...]
             err.print(f"not taken in: {paint.short(one.fault, 300)}", style=paint.BAD)
         if len(failed) > _LISTED:
             err.print(f"{len(failed) - _LISTED:,} more files could not be read (--json names them)", style=paint.BAD)
-        out.print(f"{len(read):,} files: {added:,} requests and documents added, {known:,} were there already.")
+        out.print(
+            f"{paint.count(len(read), 'file')}: {added:,} requests and documents added, {known:,} were there already."
+        )
         if old:
             out.print(
-                f"{old:,} of them are older than the {days} days that a session is kept, and go with the next daily"
-                " look: cutline record retention off keeps them",
+                f"A session is kept for {days} days; older ones, {old:,} here, go with the next daily look:"
+                " cutline record retention off keeps them",
                 style=paint.FAINT,
             )
     ctx.exit(0 if read else 2)
@@ -313,7 +320,7 @@ def retention(days: str | None, as_json: bool) -> None:
         raise click.UsageError(f"“{paint.short(days, 20)}” is no number of days: give 1 to 36500, or off")
     if days is None and not _is_there(as_json):
         return
-    with Record(_path(begin=True), readonly=days is None) as held:
+    with opened(_path(begin=True), readonly=days is None) as held:
         if days is not None:
             held.set_retention(None if days == "off" else int(days))
         kept = held.stats().retention
@@ -338,7 +345,7 @@ def mask(state: str | None, as_json: bool) -> None:
     """Mask secrets of known forms on the way into the record, or not (the default)."""
     if state is None and not _is_there(as_json):
         return
-    with Record(_path(begin=True), readonly=state is None) as held:
+    with opened(_path(begin=True), readonly=state is None) as held:
         if state is not None:
             held.set_masking(state == "on")
         on = held.stats().masking

@@ -5,14 +5,15 @@ Law: shows, writes nothing.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
 import click
 from rich.console import Console
 
+from .. import claims, events, health, measure, money, narration
 from .. import cut as cut_body
-from .. import events, health, measure, money, narration
 from ..errors import CutlineError, InputError, Unreadable
 from ..measure import Shape, request_of, shape
 from ..sessions.clients import client
@@ -27,9 +28,10 @@ from .options import json_option
 @click.command("show")
 @click.argument("what", required=False, metavar="[SESSION|BODY|-]")
 @click.option("--holes", is_flag=True, help="List the calls that the agent's words don't carry.")
+@click.option("--claims", "list_claims", is_flag=True, help="List what its checkpoints claim, with basis and doubts.")
 @click.option("--advise", is_flag=True, help="When to cut this session and when not, with the arithmetic.")
 @json_option
-def command(what: str | None, holes: bool, advise: bool, as_json: bool) -> None:
+def command(what: str | None, holes: bool, list_claims: bool, advise: bool, as_json: bool) -> None:
     """Show a session (default: the latest of this directory) or a body by author; narration, cost, faults."""
     source = load(what)
     if advise:
@@ -44,7 +46,8 @@ def command(what: str | None, holes: bool, advise: bool, as_json: bool) -> None:
     told = measure(body).before if isinstance(source, Body) else shape_of(source, request)
     narrated = events.review(request)
     hidden = events.hidden(request)
-    stated = events.claims(request)
+    stretches = events.by_stretch(request, narrated)
+    stated = claims.stated(request)
     ails = _faults(source, request) if native is None else {}  # the limits that are known are Anthropic's
     if as_json:
         paint.echo_json(
@@ -59,8 +62,10 @@ def command(what: str | None, holes: bool, advise: bool, as_json: bool) -> None:
                     "holes": len(narrated.holes),
                     "coverage": narrated.coverage,
                     "hidden": hidden,
+                    "by_tool": {name: {"calls": made, "holes": left} for name, (made, left) in _most(narrated)},
+                    "by_stretch": [asdict(stretch) for stretch in stretches],
                 },
-                "claims": stated,
+                "claims": {**claims.by_basis(stated), "stated": [asdict(claim) for claim in stated]},
                 "cost": None if isinstance(source, Body) else _cost_json(source),
                 "faults": [
                     {"what": fault.what, "place": str(fault.place), "healed": healed} for fault, healed in ails.items()
@@ -75,17 +80,15 @@ def command(what: str | None, holes: bool, advise: bool, as_json: bool) -> None:
     report.print_shape(out, told)
     out.print()
     report.print_narration(out, narrated, hidden)
-    if any(stated.values()):
-        out.print(
-            f"Claims in checkpoint documents: {stated['measured']:,} measured, {stated['inferred']:,} inferred"
-            + (f", {stated['unmarked']:,} unmarked." if stated["unmarked"] else ".")
-        )
+    if stated:
+        _print_claims(out, stated, each=list_claims)
     if not isinstance(source, Body):
         _print_cost(out, source)
     report.print_faults(out, list(ails), ails)
     if holes:
         ours = [item for item in events.calls(request) if not narration.is_own(item.call.name)]
         _print_holes(out, [ours[number] for number in narrated.holes])
+        _print_where(out, narrated, stretches)
     elif narrated.holes:
         out.print("The calls that left no words behind: cutline show --holes", style=paint.FAINT)
 
@@ -202,6 +205,52 @@ def _print_cost(out: Console, session: Session) -> None:
         f"{usage.cache_write_5m + usage.cache_write_1h:,} written, "
         f"{usage.input:,} uncached, {usage.output:,} of output. List prices."
     )
+
+
+def _most(narrated: narration.Narration) -> list[tuple[str, tuple[int, int]]]:
+    """Calls and holes by tool, the most holes first."""
+    return sorted(narrated.by_tool.items(), key=lambda told: (-told[1][1], -told[1][0], told[0]))
+
+
+def _print_where(out: Console, narrated: narration.Narration, stretches: list[events.Stretch]) -> None:
+    """Holes by tool and, where there are checkpoints, by stretch."""
+    tools = paint.table("tool", "calls", "holes", "narrated", left=(0,))
+    for name, (made, holes) in _most(narrated):
+        tools.add_row(paint.short(name, 40), f"{made:,}", f"{holes:,}", paint.percent(made - holes, made))
+    out.print()
+    out.print(tools)
+    if len(stretches) < 2:
+        return
+    parts = paint.table("stretch", "from message", "calls", "holes", "narrated")
+    for number, one in enumerate(stretches, 1):
+        narrates = paint.percent(one.calls - one.holes, one.calls)
+        parts.add_row(f"{number:,}", f"{one.message:,}", f"{one.calls:,}", f"{one.holes:,}", narrates)
+    out.print()
+    out.print(parts)
+
+
+def _print_claims(out: Console, stated: list[claims.Claim], *, each: bool) -> None:
+    """How many claims of the checkpoint documents have which basis; and, where it is asked for, each of them."""
+    count = claims.by_basis(stated)
+    doubted = sum(bool(one.doubt) for one in stated)
+    out.print(
+        f"Claims in checkpoint documents: {count['measured']:,} measured, {count['inferred']:,} inferred"
+        + (f", {count['unmarked']:,} unmarked" if count["unmarked"] else "")
+        + (f"; {doubted:,} of the measured ones not shown by the record." if doubted else ".")
+        + ("" if each else " Each of them: cutline show --claims")
+    )
+    if not each:
+        return
+    made = paint.table("message", "basis", "claim", "evidence", "the record says", left=(1, 2, 3, 4))
+    for one in stated:
+        words = (paint.short(one.claim, 60), paint.short(one.evidence, 40))
+        told = (
+            paint.styled(paint.short(one.doubt, 60), paint.BAD)
+            if one.doubt
+            else ("shown" if one.basis == "measured" else "")
+        )
+        made.add_row(str(one.message), one.basis, *words, told)
+    out.print(made)
 
 
 def _print_holes(out: Console, items: list[events.Found]) -> None:

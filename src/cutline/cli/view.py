@@ -6,6 +6,7 @@ Law: standard output is the address, or nothing. The address holds a token; whoe
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -37,7 +38,8 @@ def command(what: str | None, export: Path | None, port: int, no_open: bool) -> 
     held = record.default_path()
     shelf = Shelf(session)
     if session is not None:
-        shelf.get(shelf.first)  # read before the browser asks for it
+        with suppress(InputError):  # then the page says why
+            shelf.get(shelf.first)  # read before the browser asks for it
     token = secrets.token_urlsafe(24)
     made = server.app(shelf, token, held if held.exists() else None, Path.cwd())
 

@@ -142,7 +142,9 @@ def _print(out: Console, account: Account, told: dict[str, Any]) -> None:
     sub = f", {told['sub_agent_turns']:,} by sub-agents" if told["sub_agent_turns"] else ""
     model = account.model or "model not named"
     out.print()
-    out.print(f"Cutline · {model} · {_count(turns, 'turn')}{sub} · session {account.session[:8] or '–'}", style="bold")
+    out.print(
+        f"Cutline · {model} · {paint.count(turns, 'turn')}{sub} · session {account.session[:8] or '–'}", style="bold"
+    )
     out.print()
     out.print(_sums(account, told))
     if account.steps:
@@ -210,7 +212,9 @@ def _facts(account: Account, told: dict[str, Any]) -> list[tuple[str, str]]:
         counted = "1 answer carries" if account.uncounted == 1 else f"{account.uncounted:,} answers carry"
         facts.append(("not counted", f"{counted} no token counts of the provider's"))
     if account.held:
-        facts.append(("not cut", f"{_count(account.held, 'turn')} sent only what is new: the server holds the rest"))
+        facts.append(
+            ("not cut", f"{paint.count(account.held, 'turn')} sent only what is new: the server holds the rest")
+        )
     spoken = told["narration"]
     if spoken and spoken["calls"]:
         facts.append(("narrated", _spoken(spoken)))
@@ -218,17 +222,17 @@ def _facts(account: Account, told: dict[str, Any]) -> list[tuple[str, str]]:
         facts.append(("checkpoints", "none: everything was sent" if account.sent == account.whole else "none new"))
     elif told["work_redone"] is not None:
         redone = told["work_redone"]
-        repeated = f"{_count(redone, 'call')} repeated one that had left" if redone else "no call repeated"
+        repeated = f"{paint.count(redone, 'call')} repeated one that had left" if redone else "no call repeated"
         facts.append(("work redone", repeated))
     if account.phantoms:
-        facts.append(("written out", f"{_count(account.phantoms, 'turn')} wrote a call as text; no tool ran"))
+        facts.append(("written out", f"{paint.count(account.phantoms, 'turn')} wrote a call as text; no tool ran"))
     if account.compactions or account.held_back:
         parts = []
         if account.compactions:
             times = "once" if account.compactions == 1 else f"{account.compactions} times"
             parts.append(f"the client summarised the conversation {times}")
         if account.held_back:
-            parts.append(f"held back {_count(account.held_back, 'time')} for a checkpoint")
+            parts.append(f"held back {paint.count(account.held_back, 'time')} for a checkpoint")
         facts.append(("summaries", "; ".join(parts)))
     size, tokens = paint.size(told["own_bytes_per_request"]), told["own_tokens_per_request_estimated"]
     facts.append(("overhead", f"Cutline's tools and mandate: {size}, ~{tokens:,} tokens in each request"))
@@ -247,10 +251,6 @@ def _spoken(spoken: dict[str, int]) -> str:
         if spoken[key]
     ]
     share = paint.percent(spoken["calls"] - spoken["silent"], spoken["calls"])
-    text = f"{share} of {_count(spoken['calls'], 'call')}: {', '.join(ways)}"
+    text = f"{share} of {paint.count(spoken['calls'], 'call')}: {', '.join(ways)}"
     hidden = spoken["hidden_narration_blocks"]
-    return f"{text}; {_count(hidden, 'narration block')} came without words" if hidden else text
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"{text}; {paint.count(hidden, 'narration block')} came without words" if hidden else text

@@ -452,7 +452,8 @@ SCRIPT: tuple[Agent | Human, ...] = (
                 commands.DRAFT,
                 (
                     "checkpoint refused: this would be lost or stand unproven.",
-                    f"“1” stands in no result of that: “{commands.CLAIM}”",
+                    "“1” stands in no result of that (",
+                    f"): “{commands.CLAIM}”",
                     "a command that is saved in no file",
                 ),
                 fails=True,

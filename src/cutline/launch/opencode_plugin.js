@@ -49,10 +49,6 @@ async function through(input, init) {
 	const there = method === "POST" ? instead(String(asked?.url ?? input)) : undefined;
 	if (!there) return direct(input, init);
 	const headers = new Headers(init?.headers ?? asked?.headers);
-	if (headers.get("authorization")?.startsWith("AWS4-")) {
-		await ask("uncut", { why: "Amazon Bedrock's requests are signed by opencode: they pass uncut (a bearer token works)" });
-		return direct(input, init);
-	}
 	return direct(asked ? new Request(there, asked) : there, { ...init, headers: named(headers) });
 }
 through[OURS] = direct;

@@ -13,12 +13,13 @@ import logging
 import os
 import socket
 import ssl
+import sys
 import threading
 import time
 import urllib.request
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import aiohttp
@@ -33,7 +34,7 @@ from ..errors import InputError
 from . import plan, routes, tunnel
 from .plan import Forward, Refusal
 from .routes import Route
-from .signing import Signer
+from .signing import Signer, is_signed
 from .tap import unpack_what_is_there
 
 HOOKS = "/cutline/hook/"
@@ -43,8 +44,13 @@ _KEPT = 32 * 1024 * 1024  # bytes of an answer that are kept for the record
 _ERROR = 1024 * 1024  # bytes of a refusal that are read
 _TIMEOUT = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=30, sock_read=None)
 _SKIPPED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")  # aiohttp must not add its own
+_TURN_S = 0.0005  # how long a thread may keep the interpreter while the one that carries waits; 5 ms by default
 _LINE = 65_536  # bytes of a request line or a header
 _BUFFER = 1024 * 1024  # bytes that are read ahead
+_UNSIGNED = (
+    "Amazon Bedrock's requests are signed by the client, with credentials that are not found here: they pass uncut;"
+    " AWS keys from the environment or a profile, and pip install 'cutline[bedrock]', let them be signed anew"
+)
 _SILENT = logging.getLogger("cutline.proxy.http")
 _SILENT.disabled = True  # aiohttp logs what it can't read, and that may be a key
 
@@ -88,7 +94,8 @@ class Gateway:
         said: told, from the proxy's thread, why something that carries a history passes without being cut.
         port: 0 for a free one.
         profile: "strict" where the server is known to refuse neighbours of one role.
-        signer: signs what goes upstream, where the provider wants each request signed.
+        signer: signs what goes upstream, where the provider wants each request signed. Where the client names the
+            provider it has signed for that by itself: only what is cut is signed anew, and with its credentials alone.
         sockets: web sockets pass untouched; False refuses them (426), for a client that then asks over HTTP.
         named: the session of requests that name none, where the client's hooks told it; "" otherwise.
 
@@ -122,6 +129,7 @@ class Gateway:
         self._said = said
         self._port = port
         self._signer = signer
+        self._looked = False
         self._sockets = sockets
         self._named = named
         self._cutter = Cutter(profile)
@@ -134,6 +142,7 @@ class Gateway:
 
     def start(self) -> str:
         """Start, and return the address that clients are given: loopback, port and token."""
+        sys.setswitchinterval(min(_TURN_S, sys.getswitchinterval()))
         self._thread.start()
         try:
             port = self._ready.result(timeout=30)
@@ -280,6 +289,9 @@ class Gateway:
         decided = await self._decide(route, low, body)
         if isinstance(decided, Refusal):
             return _refuse(decided, routes.shape(target))
+        if decided.changed and not await self._may_sign(headers):
+            self._said(_UNSIGNED)
+            decided = replace(plan.instead(decided, body), reason=_UNSIGNED)
         if decided.kind == "other":
             self._said(decided.reason)
         first = sent = decided
@@ -291,7 +303,8 @@ class Gateway:
         try:
             while True:
                 outgoing = plan.request_headers(headers)
-                async with await self._ask(request.method, target, outgoing, _Body(sent.raw)) as answer:
+                signs = bool(self.upstream) or sent.changed
+                async with await self._ask(request.method, target, outgoing, _Body(sent.raw), signs) as answer:
                     kind = answer.headers.get("Content-Type", ""), answer.headers.get("Content-Encoding", "")
                     if answer.status in _REFUSED and first.changed and tries != []:
                         if tries is None:
@@ -335,11 +348,26 @@ class Gateway:
         except Exception as error:  # a fault of ours must not stop the session: the original goes
             return plan.unharmed(route, headers, body, f"{type(error).__name__}: {error}")
 
+    async def _may_sign(self, headers: list[tuple[str, str]]) -> bool:
+        """Whether a cut body may go in place of what the client signed: signed anew, with the same credentials."""
+        if self.upstream or not is_signed(headers):
+            return True
+        if self._signer is None and not self._looked:
+            self._looked = True
+            with contextlib.suppress(InputError):
+                self._signer = await asyncio.to_thread(Signer)
+        return self._signer is not None and await asyncio.to_thread(self._signer.signed, headers)
+
     async def _ask(
-        self, method: str, target: str, headers: list[tuple[str, str]], data: _Body | AsyncIterator[bytes] | None
+        self,
+        method: str,
+        target: str,
+        headers: list[tuple[str, str]],
+        data: _Body | AsyncIterator[bytes] | None,
+        signs: bool = True,
     ) -> contextlib.AbstractAsyncContextManager[aiohttp.ClientResponse]:
         url = URL(self.upstream + target if self.upstream else plan.elsewhere(target), encoded=True)
-        if self._signer is not None:
+        if signs and self._signer is not None:
             body = data.value if isinstance(data, _Body) else b""
             headers = await asyncio.to_thread(self._signer.sign, method, str(url), headers, body)
         return self._session.request(

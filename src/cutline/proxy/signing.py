@@ -7,11 +7,12 @@ that came without a signature of AWS's goes without one.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from ..errors import InputError
 
-_SCOPE = re.compile(r"AWS4-HMAC-SHA256\s+Credential=[^/,\s]+/\d{8}/([\w-]+)/([\w-]+)/aws4_request")
+_SCOPE = re.compile(r"AWS4-HMAC-SHA256\s+Credential=(?P<key>[^/,\s]+)/\d{8}/(?P<region>[\w-]+)/(?P<service>[\w-]+)/")
 _SIGNED = frozenset(("authorization", "x-amz-date", "x-amz-security-token", "x-amz-content-sha256"))
 
 
@@ -53,20 +54,37 @@ class Signer:
         from botocore.auth import SigV4Auth
         from botocore.awsrequest import AWSRequest
 
-        scope = next(
-            (found for name, value in headers if name.lower() == "authorization" and (found := _SCOPE.match(value))),
-            None,
-        )
+        scope = _scope(headers)
         if scope is None:
             return headers
         kept = [(name, value) for name, value in headers if name.lower() not in _SIGNED]
         asked = AWSRequest(method, url, dict(kept), body)
         try:
-            SigV4Auth(self._credentials.get_frozen_credentials(), scope[2], scope[1]).add_auth(asked)
+            credentials = self._credentials.get_frozen_credentials()
+            SigV4Auth(credentials, scope["service"], scope["region"]).add_auth(asked)
         except Exception as error:  # a login that has ended, a helper that fails
             raise InputError(f"AWS credentials: {_line(error)}; log in again") from None
         added = [(name, value) for name, value in asked.headers.items() if name.lower() in _SIGNED]
         return [*kept, *added]
+
+    def signed(self, headers: Iterable[tuple[str, str]]) -> bool:
+        """Whether a request came signed with these very credentials; may ask for some that were renewed."""
+        scope = _scope(headers)
+        try:
+            return scope is not None and scope["key"] == self._credentials.get_frozen_credentials().access_key
+        except Exception:  # as in sign; there it is told
+            return False
+
+
+def is_signed(headers: Iterable[tuple[str, str]]) -> bool:
+    """Whether a request came with a signature of AWS's."""
+    return _scope(headers) is not None
+
+
+def _scope(headers: Iterable[tuple[str, str]]) -> re.Match[str] | None:
+    """By which key, and for which region and service, a request came signed."""
+    given = (value for name, value in headers if name.lower() == "authorization")
+    return next((found for value in given if (found := _SCOPE.match(value))), None)
 
 
 def _line(error: Exception) -> str:

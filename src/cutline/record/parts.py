@@ -53,20 +53,20 @@ class Parts:
     """A body, or its end, in pieces.
 
     Attributes:
-        frame: what stands before and behind the messages.
+        frame: what stands before and behind the messages; None where the known body has the same.
         split: where in it they go.
         pieces: the messages, from the one that was asked for on.
         marks: cache marks that were taken out of them.
     """
 
-    frame: bytes
+    frame: bytes | None
     split: int
     pieces: list[Piece]
     marks: list[Mark]
 
 
-def split(read: Body, first: int = 0) -> Parts:
-    """Take a body apart; of its messages only those from `first` on."""
+def split(read: Body, first: int = 0, known: Body | None = None) -> Parts:
+    """Take a body apart; of its messages only those from `first` on, up to which a known body has the same bytes."""
     body, held = read.body, read.spans
     start, end = (held[0][0], held[-1][1]) if held else (len(body), len(body))
     pieces, marks = [], []
@@ -79,7 +79,8 @@ def split(read: Body, first: int = 0) -> Parts:
             literal = literal[:at] + literal[until:]
         marks += [Mark(number, at, body[offset + at : offset + until]) for at, until in found]
         pieces.append(Piece(literal, digest(literal), None if gap == b"," else gap))
-    return Parts(body[:start] + body[end:], start, pieces, marks)
+    same = known is not None and first > 0 and known.body[known.spans[-1][1] :] == body[end:]
+    return Parts(None if same else body[:start] + body[end:], start, pieces, marks)
 
 
 def join(frame: bytes, split: int, literals: list[tuple[bytes, bytes | None]], marks: list[Mark]) -> bytes:
@@ -114,7 +115,7 @@ def shared(known: Body, body: bytes) -> int:
 def _same(old: bytes, new: bytes) -> int:
     """How many bytes two bodies have in common from the beginning; in pieces, so that no copy leaves the cache."""
     low, most = 0, min(len(old), len(new))
-    while low < most and old[low : low + _PIECE] == new[low : low + _PIECE]:
+    while low < most and new.startswith(old[low : low + _PIECE], low):
         low += _PIECE
     low, high = min(low, most), min(low + _PIECE, most)
     while low < high:

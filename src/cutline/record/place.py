@@ -56,7 +56,7 @@ def prepare(path: Path) -> tuple[str, ...]:
         OSError: the system refuses.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return (*_folder(path.parent, path.name), *check(path))
+    return (*_folder(path.parent, path.name), *_files(path))
 
 
 def publish(path: Path, make: Callable[[Path], None]) -> None:
@@ -81,7 +81,7 @@ def publish(path: Path, make: Callable[[Path], None]) -> None:
                 passing.rename(path)
 
 
-def check(path: Path, mend: bool = True) -> list[str]:
+def _files(path: Path) -> list[str]:
     """Look at the record's files, as far as they are there (see `prepare`)."""
     notes = []
     for ending in _BESIDE:
@@ -91,7 +91,7 @@ def check(path: Path, mend: bool = True) -> list[str]:
         except FileNotFoundError:
             continue
         _refuse(beside, found, stat.S_ISREG(found.st_mode), "file")
-        if mend and _open(found, 0o077):
+        if _open(found, 0o077):
             try:
                 beside.chmod(0o600)
             except FileNotFoundError:

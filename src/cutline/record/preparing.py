@@ -58,7 +58,7 @@ def prepare(exchange: Exchange, known: Known | None, sent: bytes | None) -> Prep
         as_sent = None if sent is None else reading.read(sent)
     except Unreadable:
         return Prepared(None, parts.Parts(body, 0, [], []), 0, [], 0, None, [], 0)
-    found = parts.split(request, shared)
+    found = parts.split(request, shared, known.request if known else None)
     before = known.hashes[:shared] if known else []
     hashes = before + parts.chain(found.pieces, before[-1] if before else parts.ROOT)
     common = shared

@@ -447,9 +447,7 @@ class Record:
                 if (found.st_dev, found.st_ino) == self._file:
                     return self._connection
                 self.close()
-        if self._readonly:
-            place.check(self.path, mend=False)
-        else:
+        if not self._readonly or os.path.lexists(self.path):
             self.notes += place.prepare(self.path)
         self._connection = schema.connect(self.path, readonly=self._readonly, timeout=self._timeout)
         found = self.path.stat()
@@ -522,13 +520,6 @@ def _request(
     known: Known | None,
 ) -> int:
     request, found = prepared.request, prepared.parts
-    base = None
-    if request is not None:
-        # The frame of this session's last request, else of anybody's: much of it is the client's tools.
-        row = connection.execute(
-            "SELECT frame FROM request WHERE split IS NOT NULL ORDER BY session = ? DESC, id DESC LIMIT 1", (session,)
-        ).fetchone()
-        base = row and row[0]
     done = connection.execute(
         "INSERT INTO request (session, at, kind, model, frame, split, node, marks, size, sent, seam, status, answer,"
         " usage, format) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -537,7 +528,7 @@ def _request(
             exchange.at,
             text(exchange.kind),
             text(request.request.model or "") if request else "",
-            packing.put(connection, found.frame, base=base),
+            _frame(connection, session, found.frame, known, request is not None),
             None if request is None else found.split,
             node,
             parts.write_marks(all_marks(prepared, known)),
@@ -552,3 +543,18 @@ def _request(
     )
     assert done.lastrowid is not None
     return done.lastrowid
+
+
+def _frame(connection: sqlite3.Connection, session: int, frame: bytes | None, known: Known | None, read: bool) -> int:
+    """The id of what stands around the messages; much of that is the client's tools, the same in many requests."""
+    if frame is None:
+        assert known is not None
+        return int(connection.execute("SELECT frame FROM request WHERE id = ?", (known.id,)).fetchone()[0])
+    base = None
+    if read:
+        # That of this session's last request, else of anybody's.
+        row = connection.execute(
+            "SELECT frame FROM request WHERE split IS NOT NULL ORDER BY session = ? DESC, id DESC LIMIT 1", (session,)
+        ).fetchone()
+        base = row and row[0]
+    return packing.put(connection, frame, base=base)

@@ -67,7 +67,9 @@ def write(connection: sqlite3.Connection, session: str | None) -> Iterator[bytes
 
 
 def is_export(path: Path) -> bool:
-    """Whether a file begins as an export does."""
+    """Whether a file begins as an export does; what is no regular file is none, and nobody waits for it."""
+    if not path.is_file():
+        return False
     with path.open("rb") as handle:
         return handle.read(len(HEAD)) == HEAD
 

@@ -69,6 +69,15 @@ def _part(name: str, path: Path, part: str) -> Session:
     return session
 
 
+def parts(path: Path) -> list[str]:
+    """The sessions of a database, by id; of any other file "", which is the only one."""
+    if path.suffix != ".db":
+        return [""]
+    from .opencode.find import in_database
+
+    return [one.id for one in in_database(path) if one.talks]
+
+
 def is_session(path: Path) -> bool:
     """Whether a file is a session of a client that keeps some as one JSON document, as request bodies are kept too."""
     return bool(_owner(path))

@@ -115,13 +115,21 @@ class Damage:
 
     def why(self, head: bytes) -> str:
         """Why a file holds no record, in a few words; `head` is its beginning."""
-        if b"\0" in head:
-            return f"a binary file (a NUL at byte {head.index(0):,}), no session"
+        if why := binary(head):
+            return why
         if self.doubt:
             return self.doubt
         if self.others:
             return f"no record of a session in it (line {self.others[0]} is JSON without a record's “type”)"
         return "only empty lines, no session"
+
+
+def binary(head: bytes) -> str:
+    """Why a file that begins so is no text; "" where it may be one."""
+    for mark, tool in ((b"\x28\xb5\x2f\xfd", "zstd"), (b"\x1f\x8b", "gzip")):
+        if head.startswith(mark):
+            return f"it is packed with {tool}; unpack it first ({tool} -d)"
+    return f"a binary file (a NUL at byte {head.index(0):,}), no session" if b"\0" in head else ""
 
 
 def _restart(text: str, at: int, end: int, begins: Begins, is_record: Callable[[dict[str, Any]], bool]) -> int:

@@ -19,7 +19,7 @@ from typing import Any
 from .. import spans
 from ..errors import InputError, Unreadable
 from ..spans import DOUBTS, scan, skip
-from .damage import Take, some, told
+from .damage import Take, binary, some, told
 from .opening import fetching, open_file
 
 _START = re.compile(r'\{\s*"').finditer
@@ -108,10 +108,8 @@ def read_lines(path: Path, take: Take, client: str) -> Lines:
             offset += len(raw)
         found.grew = max(0, os.fstat(handle.fileno()).st_size - size)
     if not records:
-        if b"\0" in head:
-            why = f"a binary file (a NUL at byte {head.index(0):,}), no session"
-        else:
-            why = found.doubt or (f"no record in it (line {found.others[0]})" if found.others else "only empty lines")
+        other = f"no record in it (line {found.others[0]})" if found.others else "only empty lines"
+        why = binary(head) or found.doubt or other
         raise InputError(f"{path}: {why}; {hint}")
     return found
 

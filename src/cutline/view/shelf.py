@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, Unreadable
 from ..sessions.clients import EVERY, Found, client, open_found, sessions
 from ..sessions.model import Session
 from . import timeline
@@ -29,7 +29,7 @@ _MOST = 2_000  # sessions that a list shows
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    stamp: tuple[int, int]
+    stamp: tuple[int, ...]
     timeline: Timeline
 
 
@@ -84,13 +84,17 @@ class Shelf:
         """A session, read.
 
         Raises:
-            InputError: no such session, or it can't be read.
+            InputError: no such session, or a history that can't be read.
         """
         with self._lock:
             stamp = self._stamp(name)
             kept = self._kept.get(name)
             if kept is None or kept.stamp != stamp:
-                kept = self._kept[name] = _Kept(stamp, timeline.read(self._open(name, stamp)))
+                session = self._open(name, stamp)
+                try:
+                    kept = self._kept[name] = _Kept(stamp, timeline.read(session))
+                except Unreadable as error:
+                    raise InputError(f"{session.path.name}: its history can't be read: {error}") from None
             self._kept.move_to_end(name)
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
@@ -101,19 +105,24 @@ class Shelf:
         with self._lock:
             return "-".join(map(str, self._stamp(name)))
 
-    def _open(self, name: str, stamp: tuple[int, int]) -> Session:
+    def _open(self, name: str, stamp: tuple[int, ...]) -> Session:
         if name == self.first and self._given is not None:
             held = self._given
             return held if stamp == self._fresh else client(held.client).open_session(held.path, held.id)
         return open_found(self._one(name))
 
-    def _stamp(self, name: str) -> tuple[int, int]:
+    def _stamp(self, name: str) -> tuple[int, ...]:
         path = self._given.path if name == self.first and self._given else self._one(name).file.path
         try:
             state = path.stat()
         except OSError:
             raise InputError(f"{path}: is gone; go back to the list") from None
-        return state.st_size, state.st_mtime_ns
+        found = (state.st_size, state.st_mtime_ns)
+        try:  # what a database was told lately stands beside it
+            late = path.with_name(path.name + "-wal").stat()
+        except OSError:
+            return found
+        return (*found, late.st_size, late.st_mtime_ns)
 
     def _one(self, name: str) -> Found:
         found = self._found.get(name) or self._listing().get(name)

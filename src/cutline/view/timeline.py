@@ -7,7 +7,6 @@ recorded is data: nothing of it is ever markup.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,7 +25,7 @@ PARTS = ("agent", "human", "call", "result", "thinking", "harness", "attachment"
 WORDS = frozenset({"agent", "human"})
 _PREVIEW = 140
 _TIER = 8_000  # tokens; every border between prices that are listed (32, 128, 200, 256, 272 thousand) is a multiple
-_ADDRESS = re.compile(r"\b[0-9a-f]{16}\b")
+_LINKED = 3  # calls, the last ones, that lead from a claim to its evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +186,7 @@ class Timeline:
             "index": self.index(found.message, found.block),
             "address": found.call.address,
             "refused": document if isinstance(document, str) else "",
+            "stored": (found.message, "checkpoint") in self.seams,
             "texts": {key: value for key, value in _texts(held).items() if value},
             "facts": [
                 {
@@ -194,11 +194,7 @@ class Timeline:
                     "basis": fact.basis,
                     "evidence": fact.evidence,
                     "doubt": record.doubt(fact) if fact.basis == "measured" else "",
-                    "calls": [
-                        self.by_address[address]
-                        for address in _ADDRESS.findall(fact.evidence)
-                        if address in self.by_address
-                    ],
+                    "calls": [self.by_address[call.address] for call in record.named(fact.evidence)[-_LINKED:]],
                 }
                 for fact in facts
             ],

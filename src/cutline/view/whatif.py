@@ -65,6 +65,7 @@ def told(timeline: Timeline, wanted: Prospect) -> dict[str, Any]:
             "each": payback.saved_per_turn,
             "net": payback.net(max(wanted.likely, 1)),
             "pays": wanted.pays,
+            "each_token": wanted.rates.input / 1_000_000 if wanted.rates else None,
             "model": wanted.rates.model if wanted.rates else "",
         },
         "lost": {

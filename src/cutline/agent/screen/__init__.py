@@ -29,7 +29,7 @@ def run(wanted: Wanted) -> int:
     from .terminal import Terminal
 
     async def living() -> str:
-        return await Terminal(wanted, colours="NO_COLOR" not in os.environ).run()
+        return await Terminal(wanted, colours=not os.environ.get("NO_COLOR")).run()
 
     session = asyncio.run(living())
     if session:

@@ -6,13 +6,15 @@ what is typed is changed by keys alone.
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.data_structures import Point
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
@@ -23,7 +25,8 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import ConditionalContainer, Dimension, FormattedTextControl, HSplit, Layout, Window
 from prompt_toolkit.layout.controls import BufferControl
 from prompt_toolkit.layout.processors import BeforeInput
-from prompt_toolkit.output import Output
+from prompt_toolkit.layout.screen import Char
+from prompt_toolkit.output import ColorDepth, Output
 from prompt_toolkit.output.defaults import create_output
 from prompt_toolkit.styles import Style
 
@@ -32,11 +35,11 @@ Fragments = StyleAndTextTuples
 _STYLE = Style.from_dict(
     {
         "live": "",
-        "faint": "ansibrightblack",
+        "faint": "dim",
         "wait": "ansigreen",
         "ask": "bold ansiyellow",
         "mark": "bold ansigreen",
-        "status": "ansibrightblack",
+        "status": "dim",
     }
 )
 _LINE_ROWS = 8  # of a text that is typed
@@ -108,7 +111,7 @@ class Line:
             height=1,
             dont_extend_height=True,
         )
-        self.app: Application[None] = Application(
+        self.app: Application[None] = _App(
             Layout(HSplit([live, typed, below]), focused_element=typed),
             style=_STYLE,
             key_bindings=self._keys(),
@@ -203,6 +206,24 @@ class Line:
         return keys
 
 
+class _App(Application[None]):
+    """The library's, which on a resize takes rows for what they were: a terminal that got narrower wrapped them."""
+
+    def _on_resize(self) -> None:
+        renderer, columns = self.renderer, max(1, self.output.get_size().columns)
+        at, screen = renderer._cursor_pos, renderer.last_rendered_screen
+        if screen is not None and "XTERM_VERSION" not in os.environ:  # xterm cuts rows off
+            widths = [_row_width(screen.data_buffer[row]) for row in range(at.y)]
+            more = sum(-(-width // columns) - 1 for width in widths if width)
+            renderer._cursor_pos = Point(at.x % columns, at.y + more + at.x // columns)
+        super()._on_resize()
+
+
+def _row_width(row: Mapping[int, Char]) -> int:
+    """The columns that a row was written on, without the blanks at its end."""
+    return max((column + char.width for column, char in row.items() if char.char.strip()), default=0)
+
+
 class _Commands(Completer):
     def __init__(self, names: Iterable[str]) -> None:
         self._names = tuple(names)
@@ -221,6 +242,6 @@ def _output() -> Output:
     from prompt_toolkit.output.vt100 import Vt100_Output
 
     # No question to the terminal where its cursor is: the answer would come between the keys.
-    made = Vt100_Output.from_pty(sys.stdout)
+    made = Vt100_Output.from_pty(sys.stdout, default_color_depth=ColorDepth.from_env())  # NO_COLOR
     made.enable_cpr = False
     return made

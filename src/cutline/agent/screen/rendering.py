@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
 _BLANKS = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
+_EMPTY = re.compile(r"(?:\x1b\[[0-9;]*m)*")  # a line of these shows nothing
 _LARGEST = 20_000  # characters of a block that is still laid out as Markdown
 _WIDEST = 110  # columns of running text: longer lines are hard to read
 _MARKS = {"human": ("› ", "bold green"), "hint": ("› ", "bold green"), "question": ("? ", "bold yellow")}
-_FAINT = "bright_black"
+_FAINT = "dim"  # of the terminal's own colour: a grey of the palette is the background in some themes
 _STYLES = {
     "call": "yellow",
     "note": _FAINT,
@@ -52,13 +53,19 @@ class Renderer:
             mark, style = _MARKS[told.kind]
             parts.append(_marked(mark, told.text, style))
             parts.append("" if told.kind != "question" else Group())
+        elif told.kind == "answer":
+            parts += [_marked("· ", told.text, _FAINT), _indented(Text(told.more), "  "), ""]
+        elif told.kind == "keys":
+            parts += [_columns(told.more), ""]
         elif told.kind == "diff":
-            parts.append(_indented(_diff(told.more), "  "))
+            parts += [_indented(_diff(told.more.expandtabs(4)), "  "), ""]
         elif told.kind in ("result", "fault") and (told.more or told.kind == "result"):
             style = "red" if told.kind == "fault" else _FAINT
             parts.append(_marked("  ", told.text, style))
             if told.more:
-                parts.append(_indented(Text(told.more, style="" if told.kind == "fault" else _FAINT), "  │ "))
+                parts.append(
+                    _indented(Text(told.more.expandtabs(4), style="" if told.kind == "fault" else _FAINT), "  │ ")
+                )
             parts.append("")
         else:
             mark = {"call": "▸ ", "checkpoint": "◆ ", "fault": "! "}.get(told.kind, "· ")
@@ -73,9 +80,10 @@ class Renderer:
         return _trimmed(file.getvalue(), told.kind)
 
     def wrapped(self, text: str, width: int, rows: int) -> list[str]:
-        """The last rows of a text at a width."""
+        """The last rows of a text at a width, as wide as it will be told."""
         from rich.text import Text
 
+        width = min(width, _WIDEST)
         console = self._console(width)
         lines = Text(text[-4 * width * rows :]).wrap(console, width)
         return [line.plain for line in lines][-rows:]
@@ -123,7 +131,13 @@ class Renderer:
 def _trimmed(text: str, kind: str) -> str:
     """Without the blanks that fill up lines (they wrap in a narrower window) and, of words, empty lines around it."""
     text = _BLANKS.sub(r"\1", text)
-    return text.strip("\n") + "\n\n" if kind == "said" else text
+    if kind != "said":
+        return text
+    lines = text.split("\n")
+    while lines and _EMPTY.fullmatch(lines[-1]):
+        lines.pop()
+    first = next((number for number, one in enumerate(lines) if not _EMPTY.fullmatch(one)), 0)
+    return "\n".join(lines[first:]) + "\n\n"
 
 
 def _marked(mark: str, text: str, style: str) -> RenderableType:
@@ -135,6 +149,20 @@ def _marked(mark: str, text: str, style: str) -> RenderableType:
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     table.add_row(Text(mark, style=style), Text(text, style=style))
+    return table
+
+
+def _columns(text: str) -> RenderableType:
+    """Lines of two cells, parted by a tab."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for line in text.split("\n"):
+        name, _, what = line.partition("\t")
+        table.add_row(Text(f"  {name}", style="bold"), Text(what))
     return table
 
 

@@ -29,46 +29,53 @@ class Figures:
     word: str
 
 
-def parts(figures: Figures) -> list[tuple[int, str]]:
-    """(what is dropped first has the higher number, text), in the order of the line."""
-    found = [(0, figures.word), (3, figures.model.partition(":")[2] or figures.model)]
+def parts(figures: Figures) -> list[tuple[int, str, str]]:
+    """(what is dropped first has the higher number, text, a shorter one), in the order of the line."""
+    model = figures.model.partition(":")[2] or figures.model
+    found = [(0, figures.word, figures.word.partition(":")[0]), (4, model, model)]
     status = figures.status
     if status is not None:
-        window = f"/{_short(status.window)}" if status.window else ""
+        of = f"{_short(status.prompt)}/{_short(status.window)}" if status.window else _short(status.prompt)
         share = f" {100 * status.prompt / status.window:.0f} %" if status.window else ""
-        found.append((1, f"{_short(status.prompt)}{window} tokens{share}"))
+        found.append((1, f"{of} tokens{share}", of))
         if status.usd is not None:
-            found.append((2, f"${status.usd:.2f}" if status.usd >= 0.1 or not status.usd else f"${status.usd:.4f}"))
+            usd = f"${status.usd:.2f}" if status.usd >= 0.1 or not status.usd else f"${status.usd:.4f}"
+            found.append((3, usd, usd))
         if status.calls:
-            found.append((2, f"narrated {status.narrated}/{status.calls}"))
+            told = f"{status.narrated}/{status.calls}"
+            found.append((2, f"narrated {told}", f"{told} told"))
         if status.checkpoints:
-            found.append((5, f"{status.checkpoints} checkpoint{'' if status.checkpoints == 1 else 's'}"))
+            found.append((6, f"{status.checkpoints} checkpoint{'' if status.checkpoints == 1 else 's'}", ""))
     if figures.queued:
-        found.append((1, f"{figures.queued} hint{'' if figures.queued == 1 else 's'} queued"))
-    if pays := _pays(figures.full):
-        found.append(pays)
-    return found
+        hints = f"{figures.queued} hint{'' if figures.queued == 1 else 's'}"
+        found.append((1, f"{hints} queued", hints))
+    return found + _pays(figures.full)
 
 
 def line(figures: Figures, width: int) -> str:
     """The line, at most `width` characters."""
     found = parts(figures)
-    while len(text := " · ".join(part for _, part in found)) > width and len(found) > 1:
-        worst = max(rank for rank, _ in found)
-        found.remove(next(one for one in reversed(found) if one[0] == worst))
+    text = " · ".join(long for _, long, _ in found)
+    if len(text) <= width:
+        return text
+    left = [(rank, short) for rank, _, short in found if short]
+    while len(text := " · ".join(short for _, short in left)) > width and len(left) > 1:
+        worst = max(rank for rank, _ in left)
+        left.remove(next(one for one in reversed(left) if one[0] == worst))
     return text[:width]
 
 
-def _pays(full: Fullness | None) -> tuple[int, str] | None:
+def _pays(full: Fullness | None) -> list[tuple[int, str, str]]:
     if full is None:
-        return None
+        return []
     if full.level == "pays":
-        return 1, f"/checkpoint would pay: -{_short(full.deleted)}"
+        return [(1, f"/checkpoint would pay: -{_short(full.deleted)}", f"/checkpoint -{_short(full.deleted)}")]
     if full.level:
-        return 1, "checkpoint wanted"
+        return [(1, "checkpoint wanted", "checkpoint wanted")]
     if full.deleted >= 1_000 and full.turns < 1_000:
-        return 4, f"/checkpoint pays in {max(1, round(full.turns))} requests"
-    return None
+        requests = max(1, round(full.turns))
+        return [(5, f"/checkpoint pays in {requests} request{'' if requests == 1 else 's'}", "")]
+    return []
 
 
 def _short(number: int) -> str:

@@ -16,7 +16,10 @@ from .. import events as ev
 from ..tools.plain import Shower, shown
 from .blocks import Blocks
 
-Kind = Literal["said", "human", "hint", "call", "result", "fault", "diff", "note", "question", "checkpoint", "lost"]
+Kind = (
+    Literal["said", "human", "hint", "call", "result", "fault", "diff", "note", "question", "checkpoint", "lost"]
+    | Literal["answer", "keys"]  # to the human's own commands
+)
 
 _ARGUMENT_LINES = 24
 _TAIL = 4_000  # characters of a running tool's output, or of thinking, that are held for the eye
@@ -91,6 +94,7 @@ class Teller:
         self._streamed = False
         self._calls: dict[str, ev.Called] = {}
         self._diffs: set[str] = set()
+        self._together = 0  # calls of the last answer
 
     @property
     def writing(self) -> str:
@@ -118,7 +122,7 @@ class Teller:
                     yield _called(ev.Called(event.call, event.name, event.arguments))
                 if event.diff:
                     self._diffs.add(event.call)
-                    yield Told("diff", "", _some(shown(event.diff), _DIFF_LINES, 0))
+                    yield _diff(event.diff)
                 yield Told("question", f"{shown(event.name)}: {shown(event.reason)}")
             case ev.Approved():
                 yield Told("note", "allowed, and calls like it from now on" if event.always else "allowed")
@@ -143,7 +147,7 @@ class Teller:
                 live.thinking = (live.thinking + shown(event.text))[-_TAIL:]
             case ev.Answered():
                 yield from self._flush()
-                live.asked, live.thinking = None, ""
+                live.asked, live.thinking, self._together = None, "", 0
             case ev.Text():
                 if not self._streamed:
                     yield from _said(event.text)
@@ -151,6 +155,7 @@ class Teller:
                 yield Told("note", f"thought, {len(event.text):,} characters")
             case ev.Called():
                 self._calls[event.call] = event
+                self._together += 1
                 if event.name == "say":
                     yield from _said(str(event.arguments.get("text", "")))
                 else:
@@ -216,22 +221,25 @@ class Teller:
         if text.endswith(mandate.NUDGE):
             text, nudged = text.removesuffix(mandate.NUDGE).rstrip("\n"), True
         text = shown(text).strip("\n")
+        if event.exit_code is not None:  # the heading says it
+            text = f"\n{text}".removesuffix(f"\n[exit code {event.exit_code}]").strip("\n")
         lines = text.count("\n") + 1 if text else 0
-        head = [] if event.ran else ["not run"]
+        head = [shown(event.name)] if self._together > 1 else []
+        head += [] if event.ran else ["not run"]
         if event.exit_code is not None:
             head.append(f"exit code {event.exit_code}")
         elif event.is_error and event.ran:
             head.append("failed")
-        head.append(f"{lines:,} line{'' if lines == 1 else 's'}")
+        head.append("done" if event.diff else f"{lines:,} line{'' if lines == 1 else 's'}")
         if running is not None and now - running.since >= 0.1:
             head.append(f"{now - running.since:.1f} s")
         if nudged:
-            head.append("no intent stated: reminded")
+            head.append("reminded of its intent")
         bad = event.is_error and event.exit_code is None
         if event.diff:
-            yield Told("result", " · ".join(head[:-1] or ["done"]) if lines <= 1 else " · ".join(head), "")
+            yield Told("result", " · ".join(head))
             if event.call not in self._diffs:
-                yield Told("diff", "", _some(shown(event.diff), _DIFF_LINES, 0))
+                yield _diff(event.diff)
             return
         first, last = (_READ_LINES, 0) if event.name in _LOOKING and not bad else (_HEAD_LINES, _TAIL_LINES)
         if bad or not event.ran:
@@ -246,6 +254,10 @@ def _said(text: str) -> Iterator[Told]:
     whole = Blocks()
     for block in [*whole.feed(shown(text)), *whole.end()]:
         yield Told("said", block)
+
+
+def _diff(text: str) -> Told:
+    return Told("diff", "", _some(shown(text).rstrip("\n"), _DIFF_LINES, 0))
 
 
 def _denied(event: ev.Denied) -> str:

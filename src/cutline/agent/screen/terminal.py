@@ -46,7 +46,7 @@ _ANSWERS = {"y": "y", "yes": "y", "n": "n", "no": "n", "a": "a", "always": "a"}
 _COMMAND = re.compile(r"/[a-z-]+")
 _HELP = {
     "/help": "this list",
-    "/quit": "leave; the session is kept, and --resume goes on with it (Ctrl-D on the empty line, too)",
+    "/quit": "leave (Ctrl-D, too); the session is kept, --resume goes on with it",
 }
 _KEYS = (
     ("Enter", "sends the line: a message, or a hint while the agent works"),
@@ -112,6 +112,8 @@ class Terminal:
         async with self._questions:
             if self._asked is not asked:  # before a session is there, nobody showed it
                 self.show(asked)
+            while self._waiting and not self._leaving:  # the question comes behind what it asks about
+                await asyncio.sleep(_EVERY / 5)
             self._question = asyncio.get_running_loop().create_future()
             # Half-typed words stay a hint: no key that was on its way answers a question that its human has not read.
             self._answering = not self.line.buffer.text
@@ -257,10 +259,8 @@ class Terminal:
         if name == "/quit":
             self.end()
         elif name == "/help":
-            width = max(map(len, self._names))
-            told = [f"{one:<{width}}  {what}" for one, what in {**commands.HELP, **_HELP}.items()]
-            told += [f"{one:<{width}}  {what}" for one, what in _KEYS]
-            self._tell("note", "\n".join(told))
+            told = [*commands.HELP.items(), *_HELP.items(), *_KEYS]
+            self._tell("keys", "", "\n".join(f"{one}\t{what}" for one, what in told))
         elif made is None:
             self._tell("note", "the session is not open yet")
         elif name == "/checkpoint":
@@ -276,7 +276,7 @@ class Terminal:
         elif name == "/recall":
             self._aside_task(self._recall(made, rest))
         elif name == "/cost":
-            self._tell("note", shown(commands.cost(made.session, made.transport.report)))
+            self._tell("answer", "/cost", shown(commands.cost(made.session, made.transport.report)).strip("\n"))
         elif name == "/undo-cut":
             commands.undo_cut(made.session)
         elif name == "/pause":
@@ -288,7 +288,8 @@ class Terminal:
             return
         text = shown(await asyncio.to_thread(made.own.recall, what))
         left = len(text) - _RECALLED
-        self._tell("result", f"recall {what}", text[:_RECALLED] + (f"\n… {left:,} more characters" if left > 0 else ""))
+        more = f"\n… {left:,} more characters" if left > 0 else ""
+        self._tell("answer", f"/recall {shown(what)}", text[:_RECALLED].rstrip("\n") + more)
 
     def _tell(self, kind: Any, text: str, more: str = "") -> None:
         self._waiting.append(Told(kind, text, more))
@@ -299,7 +300,7 @@ class Terminal:
         if where.is_relative_to(Path.home()):
             where = "~" / where.relative_to(Path.home())
         self._tell("note", shown(f"session {begun.session} in {where}{more}"))
-        self._tell("note", shown(f"{begun.model}, gate {begun.gate}, approve {self._wanted.approve}"))
+        self._tell("note", shown(f"{begun.model}, gate {begun.gate}, approve {self._wanted.approve}\n"))
 
     # ------------------------------------------------------------------------------------------- how it looks
 
@@ -315,17 +316,22 @@ class Terminal:
         below: list[tuple[str, str]] = []
         below += [("class:wait", f"queued: {' '.join(text.split())}") for text in [*self._early, *live.queued][-3:]]
         if live.paused and self._busy:
-            below.append(("class:ask", "paused before the next call; Enter on the empty line goes on"))
+            below.append(("class:ask", "paused; Enter on the empty line goes on"))
         if self._aside:
             below.append(("class:faint", f"set aside: {' '.join(self._aside.split())}"))
         if self._question is not None:
-            how = "y, n, a for always, or say why not" if self._answering else "Enter sends the hint, Tab sets it aside"
-            below.append(("class:ask", f"a question waits: {how}"))
-        below = [(style, _cut(text, width)) for style, text in below][-rows:]
+            how = " waits: y, n, a for always, or say why not"
+            how = how if self._answering else ": Enter sends the hint, Tab sets it aside"
+            below.append(("class:ask", f"a question{how}"))
+        below = [(style, part) for style, text in below for part in self._fitted(style, text, width)][-rows:]
         left = max(1, rows - len(below))
         above = self._going_on(width, left, now)
         lines = [*above[-left:], *below]
         return [part for one in lines for part in (one, ("", "\n"))][:-1]
+
+    def _fitted(self, style: str, text: str, width: int) -> list[str]:
+        """What asks the human is told whole, all else in one row."""
+        return self._renderer.wrapped(text, width, 3) if style == "class:ask" else [_cut(text, width)]
 
     def _going_on(self, width: int, rows: int, now: float) -> Fragments:
         live, writing = self.teller.live, self.teller.writing
@@ -342,10 +348,10 @@ class Terminal:
         return []
 
     def _running(self, one: Running, width: int, rows: int, now: float) -> Fragments:
-        head = f"{shown(one.call.name)} runs, {now - one.since:.0f} s"
+        head = f"  {shown(one.call.name)} runs, {now - one.since:.0f} s"
         lines = [_cut(text.expandtabs(4), width - 4) for text in one.tail.rstrip("\n").split("\n")[-(rows - 1) :]]
         told = [("class:faint", f"  │ {text}") for text in lines] if rows > 1 and one.tail else []
-        return [*told, ("class:faint", _cut(head, width))]
+        return [("class:faint", _cut(head, width)), *told]
 
     def _status(self, width: int) -> str:
         live = self.teller.live
@@ -424,7 +430,7 @@ class Terminal:
         """Show where a session stood, and go on with its turn once the human says so."""
         state = made.session.state
         assert state.begun is not None
-        self._head(state.begun, f", {state.requests:,} requests so far")
+        self._head(state.begun, f", {state.requests:,} request{'' if state.requests == 1 else 's'} so far")
         said: list[Told] = []
         for one in state.history:
             if isinstance(one, Given):

@@ -128,7 +128,7 @@ def sessions(cwd: Path | None = None) -> list[SessionFile]:
     """
     found: dict[str, SessionFile] = {}
     for path in databases():
-        for one in _in_database(path):
+        for one in in_database(path):
             found.setdefault(one.id, one)
     for one in _in_files(data_folder() / "storage"):
         found.setdefault(one.id, one)
@@ -152,7 +152,8 @@ def holds_sessions(path: Path) -> bool:
     return False
 
 
-def _in_database(path: Path) -> list[SessionFile]:
+def in_database(path: Path) -> list[SessionFile]:
+    """The sessions of a database, those of sub-agents left out; none where it is no database of the client."""
     if not path.is_file():
         return []
     asked = (

@@ -9,7 +9,7 @@ const PART_NAMES = {
 function colours() {
   const style = getComputedStyle(document.documentElement);
   const found = {};
-  for (const name of [...Object.keys(PART_NAMES), "ink", "faint", "line", "gone", "focus", "good", "raised"])
+  for (const name of [...Object.keys(PART_NAMES), "ink", "faint", "line", "gone", "focus", "good", "bad", "raised"])
     found[name] = style.getPropertyValue("--" + name).trim();
   return found;
 }
@@ -43,14 +43,15 @@ function drawLine(canvas, view) {
   const [context, width, height] = canvasOf(canvas);
   const paint = colours(), { parts, offset, gone, part } = view;
   const total = offset[part.length] || 1, scale = width / total;
-  const top = 26, band = (height - top - 34) / 2, lower = top + band + 18;
+  const top = 26, band = (height - top - 36) / 2, lower = top + band + 20;
   const strip = (y, tall, wanted, packed) => {
     let at = 0, run = -1, from = 0, faded = false, end = 0;
     const flush = () => {
       if (run < 0) return;
       context.globalAlpha = faded ? 0.28 : 1;
       context.fillStyle = paint[parts[run]];
-      context.fillRect(from * scale, y, Math.max((end - from) * scale, 0.6), tall);
+      // Less than a pixel is mixed with its neighbours by its share; only what a human said is always seen.
+      context.fillRect(from * scale, y, Math.max((end - from) * scale, parts[run] === "human" ? 0.8 : 0), tall);
     };
     for (let index = 0; index < part.length; index++) {
       const size = offset[index + 1] - offset[index], fade = !packed && gone[index] === 1;
@@ -74,8 +75,19 @@ function drawLine(canvas, view) {
   context.fillStyle = paint.faint;
   context.font = '12px system-ui, "DejaVu Sans", sans-serif';
   context.textBaseline = "alphabetic";
-  context.fillText("before: " + short(total) + " tokens", 2, top + band + 13);
+  const harness = view.data.tokens.harness;
+  const more = harness ? (width < 420 ? ", " + short(harness) + " of prompt, tools" : "; in front of both, " + short(harness) + " of the client's prompt and tools") : "";
+  context.fillText("before: " + short(total) + " tokens" + more, 2, top + band + 15);
   context.fillText("after: " + short(left) + " tokens", 2, height - 2);
+  context.fillStyle = paint.bad;
+  let marked = -1; // what falls on a pixel that is drawn is not drawn again
+  for (const index of view.hole) {
+    const end = offset[index + 1] * scale;
+    if (end < marked) continue;
+    const start = offset[index] * scale;
+    context.fillRect(start, top + band + 1, Math.max(end - start, 1), 3);
+    marked = Math.floor(start) + 1;
+  }
   context.fillStyle = paint.checkpoint;
   for (const index of view.seams) context.fillRect(offset[index] * scale - 1, top - 6, 2, band + 10);
   if (view.marked >= 0) {

@@ -13,8 +13,14 @@ const make = (tag, text, kind) => {
 
 class Server {
   async get(what, asked = {}) {
-    const answer = await fetch("api/" + what + "?" + new URLSearchParams(asked));
-    const found = await answer.json();
+    let answer, found;
+    try {
+      answer = await fetch("api/" + what + "?" + new URLSearchParams(asked));
+      found = await answer.json();
+    } catch {
+      throw new Error(answer ? "This could not be worked out; where cutline view runs it says why." :
+        "Nobody answers: start cutline view again, and open the address that it prints.");
+    }
     if (!answer.ok) throw new Error(found.error || "no answer");
     return found;
   }
@@ -51,7 +57,7 @@ const source = inside || new Server();
 
 // --------------------------------------------------------------------------------------------------------- what is shown
 
-let view = null, rows = null, asked = 0, waiting = 0, watching = 0, open = -1;
+let view = null, rows = null, asked = 0, waiting = 0, watching = 0, open = -1, answering = null;
 
 function show(which) {
   for (const id of ["list", "results", "session"]) $(id).hidden = id !== which;
@@ -65,7 +71,7 @@ function say(text) {
 }
 
 async function route() {
-  clearInterval(watching);
+  clearTimeout(watching);
   if ($("one").open) $("one").close();
   const [, what, rest] = location.hash.split("/");
   try {
@@ -150,7 +156,7 @@ async function openSession(key) {
   reach();
   const wanted = view.address.indexOf(address);
   if (address && wanted >= 0) openBlock(wanted);
-  if (!inside) watching = setInterval(() => watch(key), 3000);
+  if (!inside) watching = setTimeout(() => watch(key), LOOKS_MS);
 }
 
 function take(key, data) {
@@ -163,13 +169,16 @@ function take(key, data) {
     key, data, count, last, firsts, parts: data.parts, part: blocks.part, tokens: blocks.tokens, preview: blocks.preview,
     address: blocks.address, message: blocks.message, hole: new Set(), requests: [], error: new Set(blocks.error),
     offset: offsets(blocks.tokens), gone: new Uint8Array(count), removable: new Uint8Array(count), added: new Set(), marked: -1,
-    at: last, chosen: null, found: null, firstBehind: -1, stamp: data.stamp,
+    at: last, chosen: null, found: null, known: null, firstBehind: -1, stamp: data.stamp,
     seams: data.seams.map((one) => firsts[one.message]),
     name: (index) => {
       const tool = data.tools[blocks.tool[index]], part = data.parts[blocks.part[index]];
       return "#" + blocks.message[index] + " " + (tool ? tool + (part === "result" ? " → result" : "") : part);
     },
   };
+  view.snap = legal(blocks.message, blocks.address, last);
+  const leaves = new Set(["call", "result", "thinking"].map((name) => data.parts.indexOf(name)));
+  blocks.part.forEach((part, index) => { if (leaves.has(part)) view.removable[index] = 1; });
   document.title = data.title + " · Cutline";
   $("title").textContent = data.title;
   facts();
@@ -185,11 +194,25 @@ function take(key, data) {
   $("seam").setAttribute("aria-valuemax", last);
 }
 
+// For each message the nearest place at or before it where no call waits for its result: there a cut can be (`seam.snap`).
+function legal(message, address, last) {
+  const opened = Int32Array.from({ length: last + 1 }, (_, at) => at), made = new Map();
+  address.forEach((one, index) => {
+    if (!one) return;
+    if (!made.has(one)) { made.set(one, message[index]); return; }
+    const call = made.get(one);
+    for (let at = call + 1; at <= message[index]; at++) opened[at] = Math.min(opened[at], call);
+    made.delete(one);
+  });
+  for (let at = 0; at <= last; at++) if (opened[at] < at) opened[at] = opened[opened[at]];
+  return opened;
+}
+
 function facts(told) {
   const { data, last, count } = view;
   $("facts").textContent = [
-    data.client + " " + data.version, data.id, data.model, data.branch, data.cwd, last + " messages", count + " blocks",
-    told && told.calls ? told.calls - told.holes.length + " of " + told.calls + " calls narrated" : "",
+    data.client + " " + data.version, data.id, data.model, data.branch, data.cwd, round(last) + " messages", round(count) + " blocks",
+    told && told.calls ? round(told.calls - told.holes.length) + " of " + round(told.calls) + " calls narrated" : "",
     told && told.hidden ? told.hidden + " narration blocks came without words" : "", when(data.last),
   ].filter((one) => one && one.trim()).join("  ·  ");
 }
@@ -201,6 +224,11 @@ async function note() {
   view.hole = new Set(told.holes);
   view.requests = told.requests;
   facts(told);
+  if (told.holes.length) {
+    const item = make("li", "calls that no words carry");
+    item.prepend(make("i", "", "p-hole"));
+    $("legend").append(item);
+  }
   fillDocuments(told.documents);
   fillRequests();
   if ($("show").value === "holes") refresh();
@@ -218,12 +246,12 @@ function fillPlaces() {
     const button = make("button", text);
     button.type = "button";
     button.dataset.at = at === null ? "" : at;
-    button.addEventListener("click", () => ask(at));
+    button.addEventListener("click", () => wanted(at));
     return button;
   }));
 }
 
-// The seam: what would leave is known at once from the last answer that reached further; the figures come from the server.
+// The seam: what would leave, cost and lose is told at once from what is here; the exact answer comes from the server.
 function guess(at) {
   const first = at >= view.last ? view.count : view.firsts[at];
   for (let index = 0; index < view.count; index++) view.gone[index] = index < first && view.removable[index] ? 1 : 0;
@@ -242,28 +270,59 @@ function place(at) {
 }
 
 function move(at) {
-  at = Math.max(0, Math.min(view.last, at));
+  at = view.snap[Math.max(0, Math.min(view.last, at))];
   view.chosen = at;
   guess(at);
-  const harness = view.data.tokens.harness;
-  let left = harness;
-  for (let index = 0; index < view.count; index++) if (!view.gone[index]) left += view.tokens[index];
-  $("where").textContent = "Before message " + at + " of " + view.last + ": leaves about " + short(left) + " of " +
-    short(harness + view.offset[view.count]) + " tokens …";
+  rows.draw();
+  fillFigures(about(at));
   clearTimeout(waiting);
-  waiting = setTimeout(() => ask(at), 120);
+  waiting = setTimeout(() => wanted(at), 120);
 }
 
+// The arithmetic of a cut (`money.payback`), on the blocks' own tokens and what the last exact answer was reckoned with.
+function about(at) {
+  const { known, count, tokens, gone, offset, data } = view, harness = data.tokens.harness, all = offset[count] || 1;
+  const before = known ? known.tokens[0] : harness + all, share = (before - harness) / all, part = (name) => data.parts.indexOf(name);
+  let weight = 0, calls = 0, holes = 0, thinking = 0, first = -1;
+  for (let index = 0; index < count; index++) {
+    if (!gone[index]) continue;
+    if (first < 0) first = index;
+    weight += tokens[index];
+    if (view.part[index] === part("call")) { calls++; if (view.hole.has(index)) holes++; }
+    else if (view.part[index] === part("thinking")) thinking++;
+  }
+  if (first < 0) return { at, about: true, reason: "no call, result or thinking block stands before this place" };
+  const told = { at, about: true, seam: at, lost: { calls, holes, thinking, again: 0 }, healed: [], words: known ? known.words : null };
+  const notice = known && known.lost.calls ? (known.notice.length * data.tokens.per_byte * calls) / known.lost.calls : 0;
+  const D = weight * share - notice, S = before - D - harness - offset[first] * share;
+  told.tokens = [before, before - D, "", ""];
+  if (known) {
+    const { w, r, cold, likely, each_token: usd, model } = known.money, anew = cold ? 0 : Math.max(w - r, 0) * S, each = r * D;
+    const turns = D <= 0 ? null : anew ? anew / each : 0, n = Math.max(likely, 1), at_once = cold ? (w - r) * D : 0;
+    const priced = (sum) => (usd === null ? null : sum * usd);
+    told.money = { S, D, w, r, cold, turns, likely, model, once: priced(anew), each: priced(each),
+      net: priced(n * each + at_once - anew), pays: turns !== null && turns <= n };
+  }
+  return told;
+}
+
+function wanted(at) {
+  ask(at).catch((error) => { $("where").textContent = error.message; });
+}
+
+// One question at a time: what was asked for meanwhile, the last of it, is asked when the answer before is there.
 async function ask(at) {
   const mine = ++asked, of = view;
   clearTimeout(waiting);
   of.chosen = at;
-  const found = await source.cut(of.key, at);
+  try { await answering; } catch { /* whoever asked has been told */ }
+  if (mine !== asked || of !== view) return;
+  const found = await (answering = source.cut(of.key, at));
   if (mine !== asked || of !== view) return;
   view.found = found;
+  if (found.money) view.known = found;
   view.gone.fill(0);
   mark(view.gone, found.gone || []);
-  mark(view.removable, found.gone || []);
   view.added = new Set(found.added || []);
   const seam = found.reason ? (found.at === null || found.at === undefined ? view.last : Number(found.at)) : found.seam;
   place(seam);
@@ -275,7 +334,8 @@ async function ask(at) {
 // What a cut at the end would take is what any cut takes before its place, nearly: known before the server answers.
 async function reach() {
   const of = view, end = await source.cut(of.key, of.last);
-  mark(of.removable, end.gone || []);
+  if (end.gone) { of.removable.fill(0); mark(of.removable, end.gone); }
+  if (end.money && !of.known) of.known = end;
 }
 
 function mark(flags, runs) {
@@ -293,19 +353,23 @@ function fillFigures(found) {
     const at = button.dataset.at === "" ? null : Number(button.dataset.at);
     button.setAttribute("aria-pressed", String(at === view.chosen));
   }
+  $("figures").setAttribute("aria-busy", String(Boolean(found.about)));
   $("exact").hidden = $("notice").hidden = Boolean(found.reason);
+  for (const name of ["exact", "notice"]) $(name).classList.toggle("old", Boolean(found.about));
   if (found.reason) {
     $("where").textContent = "Nothing to cut here: " + found.reason + ".";
     $("figures").replaceChildren();
     return;
   }
   const { tokens, words, money: paid, lost, rows: table } = found, mark = (source_) => (source_ === "measured" ? "" : "~");
+  const unknown = "…";
   $("where").textContent = (found.seam >= view.last ? "At the end" : "Before message " + found.seam + " of " + view.last) +
-    (found.chosen === "checkpoint" ? ", its last checkpoint." : ".");
+    (found.chosen === "checkpoint" ? ", its last checkpoint." : found.about ? ", about; the exact figures follow …" : ".");
   const share = tokens[0] ? tokens[1] / tokens[0] : 0;
-  const turns = paid.turns === null ? "never" : paid.turns === 0 ? "at once" : "after " + Math.max(1, Math.ceil(paid.turns)) + " requests";
-  const leaves = figure("leaves", mark(tokens[3]) + short(tokens[1]) + " of " + mark(tokens[2]) + short(tokens[0]) + " tokens",
-    (words[1] ? words[1] + " bytes of words are missing" : "every word: " + round(words[0]) + " bytes, byte for byte") +
+  const turns = !paid || paid.turns === null ? "never" : paid.turns === 0 ? "at once" :
+    "after " + round(Math.max(1, Math.ceil(paid.turns))) + (paid.turns <= 1 ? " request" : " requests");
+  const leaves = figure("what stays", mark(tokens[3]) + short(tokens[1]) + " of " + mark(tokens[2]) + short(tokens[0]) + " tokens",
+    (words && words[1] ? words[1] + " bytes of words are missing" : "every word" + (words ? ": " + round(words[0]) + " bytes, byte for byte" : "")) +
       (view.data.tokens.harness ? "; " + short(view.data.tokens.harness) + " of both are the client's own prompt and tools" : ""));
   const meter = make("div", "", "meter"), bar = make("i");
   bar.style.width = Math.min(100, 100 * share) + "%";
@@ -313,14 +377,17 @@ function fillFigures(found) {
   leaves.children[1].after(meter);
   $("figures").replaceChildren(
     leaves,
-    figure("costs", paid.once ? money(paid.once) + " once" : paid.cold ? "nothing: the cache is cold" : "nothing",
-      round(paid.S) + " tokens written anew (w " + paid.w.toFixed(2) + ", r " + paid.r.toFixed(2) + ")" + (paid.model ? ", " + paid.model : ", no price known")),
-    figure("saves", (paid.each === null ? round(paid.D * paid.r) + " tokens' price" : money(paid.each)) + " a request",
+    !paid ? figure("what it costs", unknown, "") : figure("what it costs",
+      paid.once ? money(paid.once) + " once" : paid.cold ? "nothing: the cache is cold" : paid.once === null ? "no price known" : "nothing",
+      round(paid.S) + (paid.cold ? " tokens would be written in any case" : " tokens are written anew at " + paid.w.toFixed(2) +
+        " of the input price, not read at " + paid.r.toFixed(2)) + (paid.model ? "; " + paid.model : "")),
+    !paid ? figure("what it saves", unknown, "") : figure("what it saves", (paid.each === null ? round(paid.D * paid.r) + " tokens' price" : money(paid.each)) + " a request",
       "pays " + turns + "; likely " + round(paid.likely) + " more: " + (paid.pays ? "worth it" : "not worth it") +
       (paid.net === null ? "" : " (" + money(paid.net) + ")"), paid.pays ? "good" : "bad"),
-    figure("loses", round(lost.calls) + " calls, " + round(lost.holes) + " without words",
-      lost.thinking + " thinking blocks" + (lost.again ? "; " + lost.again + " were asked for again later (" + short(lost.again_tokens) + " tokens)" : "") +
+    figure("what is lost", round(lost.calls) + " calls, " + round(lost.holes) + " without words",
+      round(lost.thinking) + (lost.thinking === 1 ? " thinking block" : " thinking blocks") + (lost.again ? "; " + lost.again + " were asked for again later (" + short(lost.again_tokens) + " tokens)" : "") +
       (found.healed.length ? "; heals " + found.healed.join(", ") : "")));
+  if (found.about) return;
   $("rows-table").replaceChildren(tableOf(["", "blocks", "bytes", "after", "bytes"],
     Object.entries(table).map(([name, row]) => [name, ...row.map(round)])));
   $("notice-text").textContent = found.notice || "None.";
@@ -420,10 +487,11 @@ function fillDocuments(found) {
   $("documents").replaceChildren(...found.map((document_, number) => {
     const made = make("details"), facts = document_.facts;
     const measured = facts.filter((fact) => fact.basis === "measured"), doubted = measured.filter((fact) => fact.doubt);
-    made.append(make("summary", "Checkpoint at message " + document_.message + ": " + measured.length + " measured claims" +
+    made.append(make("summary", (document_.stored ? "Checkpoint at message " : "Refused checkpoint at message ") + document_.message + ": " + measured.length + " measured claims" +
       (doubted.length ? ", " + doubted.length + " of them in doubt" : "") + ", " + (facts.length - measured.length) + " others"));
     made.open = number === found.length - 1;
     if (document_.refused) made.append(make("p", document_.refused, "bad"));
+    if (!document_.stored && document_.reply) made.append(make("pre", document_.reply, "reply"));
     for (const fact of facts) {
       const box = make("div", "", "fact"), claim = make("div");
       claim.append(make("span", fact.basis, "tag"), document.createTextNode(fact.claim));
@@ -431,7 +499,7 @@ function fillDocuments(found) {
       if (fact.evidence) {
         const line = make("div", "", "faint");
         line.append("evidence: ", make("code", fact.evidence), " ");
-        for (const index of fact.calls) line.append(jump(index, "open"));
+        for (const index of fact.calls) line.append(jump(index, "open #" + view.message[index]));
         box.append(line);
       }
       if (fact.basis === "measured")
@@ -451,7 +519,7 @@ function fillRequests() {
   if (!requests.length) return;
   const sum = (key) => requests.reduce((total, one) => total + (one[key] || 0), 0);
   const unpriced = requests.filter((one) => one.usd === null).length;
-  $("spent").textContent = requests.length + " requests, " + money(sum("usd")) + " by list prices" +
+  $("spent").textContent = round(requests.length) + " requests, " + money(sum("usd")) + " by list prices" +
     (unpriced ? " (" + unpriced + " without a known price)" : "") + "; tokens read from the cache " + round(sum("read")) + ", written " +
     round(sum("write")) + ", uncached " + round(sum("input")) + ", of output " + round(sum("output")) + ".";
   $("saw").setAttribute("aria-label", "Input tokens of each request, up to " +
@@ -476,13 +544,26 @@ $("saw").addEventListener("pointermove", (event) => {
   redraw();
 });
 
+// A session that goes on: its file is looked at each second; what is being dragged or read is left alone meanwhile.
+const LOOKS_MS = 1000;
 async function watch(key) {
-  if (document.hidden || $("one").open) return;
+  await look(key);
+  if (view && view.key === key && !$("session").hidden) {
+    clearTimeout(watching);
+    watching = setTimeout(() => watch(key), LOOKS_MS);
+  }
+}
+
+async function look(key) {
+  if (document.hidden || $("one").open || $("seam").classList.contains("held")) return;
   try {
     const { stamp } = await source.stamp(key);
     if (!view || view.key !== key || stamp === view.stamp) return;
-    const atEnd = view.chosen === null || view.chosen >= view.last, chosen = view.chosen;
-    take(key, await source.session(key));
+    const grown = await source.session(key);
+    if (!view || view.key !== key || $("session").hidden) return;
+    const atEnd = view.chosen === null || view.chosen >= view.last, chosen = view.chosen, { known, hole, requests } = view;
+    take(key, grown);
+    Object.assign(view, { known, hole, requests });
     refresh();
     await ask(chosen === null ? null : atEnd ? view.last : chosen);
     await note();
@@ -508,7 +589,9 @@ $("seam").addEventListener("pointerdown", (event) => {
   event.preventDefault();
   $("seam").focus();
   $("seam").setPointerCapture(event.pointerId);
+  $("seam").classList.add("held");
 });
+$("seam").addEventListener("lostpointercapture", () => $("seam").classList.remove("held"));
 $("seam").addEventListener("pointermove", (event) => {
   if (!$("seam").hasPointerCapture(event.pointerId)) return;
   const index = messageAt(event.clientX);
@@ -518,7 +601,9 @@ $("seam").addEventListener("keydown", (event) => {
   const human = [0, ...view.data.human, view.last];
   const jumps = { PageDown: human.find((at) => at > view.at), PageUp: human.filter((at) => at < view.at).pop(), Home: 0, End: view.last };
   const by = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
-  if (by) move(view.at + by);
+  let to = view.at + by;
+  while (by > 0 && to < view.last && view.snap[to] <= view.at) to++;
+  if (by) move(to);
   else if (event.key in jumps) { if (jumps[event.key] !== undefined) move(jumps[event.key]); }
   else return;
   event.preventDefault();
@@ -545,7 +630,7 @@ $("search").addEventListener("submit", (event) => {
   const words = $("query").value.trim();
   if (words) location.hash = "#/search/" + encodeURIComponent(words);
 });
-if (inside) { $("search").hidden = true; $("home").removeAttribute("href"); }
+if (inside) { $("search").hidden = $("all").hidden = true; $("home").removeAttribute("href"); }
 document.addEventListener("keydown", (event) => {
   if (event.key !== "/" || inside || event.ctrlKey || event.metaKey || /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName)) return;
   event.preventDefault();
