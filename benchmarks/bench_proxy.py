@@ -8,8 +8,9 @@ cuts, proves and records; mitmproxy only carries (a reverse proxy without an add
 FOLDER (a temporary one where none is named), never into the project's environment.
 
 time: a session grows behind a checkpoint, one call a request, as an agent's does, with a pause between requests; to
-an ordinary HTTP server and to a bare socket that does the least. rate: 16 connections, each a session of its own, ask
-without a pause for some seconds; the clock stops when all of it is in Cutline's record. formats: as time, Cutline against going direct on each provider's wire.
+an ordinary HTTP server and to a bare socket that does the least. rate: 16 connections, each a session of its own from
+round to round, ask without a pause for some seconds; the clock stops when all of it is in Cutline's record, and what the
+record had no room for does not count. formats: as time, Cutline against going direct on each provider's wire.
 """
 
 import argparse

@@ -100,11 +100,13 @@ class Place:
             termios.tcsetwinsize(0, (30, 100))
             os.chdir(self.tree)
             os.execve(sys.executable, [*self.command, *words], self.environment)
+        screen = Screen(terminal)
         try:
-            yield Screen(terminal)
+            yield screen
         finally:
             os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+            used = os.wait4(pid, 0)[2]
+            screen.processor = used.ru_utime + used.ru_stime
             os.close(terminal)
 
 
@@ -113,6 +115,8 @@ class Screen:
         self.terminal = terminal
         self.began = time.perf_counter()
         self.bytes = 0
+        self.processor = 0.0
+        """Seconds that the agent's process used; known when it has ended."""
 
     def press(self, text: str) -> None:
         os.write(self.terminal, text.encode())
@@ -161,11 +165,14 @@ class Screen:
 
 
 def starts(place: Place, number: int, *words: str) -> dict[str, float]:
-    took, ready, bare = [], [], []
+    took, ready, bare, processor = [], [], [], []
     for _ in range(number):
         began = time.perf_counter()
         subprocess.run([sys.executable, "-c", "import asyncio, json, rich.console"], check=True)
         bare.append(time.perf_counter() - began)
+        with place.screen(*words) as screen:
+            screen.until("›")
+        processor.append(screen.processor)
         with place.screen(*words) as screen:
             took.append(screen.until("›"))
             screen.until("ready")
@@ -177,6 +184,7 @@ def starts(place: Place, number: int, *words: str) -> dict[str, float]:
         "most": 1e3 * max(took),
         "open": middle(ready),
         "bare": middle(bare),
+        "processor": middle(processor),
     }
 
 
@@ -229,7 +237,7 @@ def main() -> None:
         print(f"behind {int(calls):,} calls")
         one = figures.pop("start")
         print(
-            f"  to the prompt {one['prompt']:.0f} ms ({one['least']:.0f} to {one['most']:.0f}), session open"
+            f"  to the prompt {one['prompt']:.0f} ms ({one['least']:.0f} to {one['most']:.0f}), processor time {one['processor']:.0f} ms, session open"
             f" {one['open']:.0f} ms; Python with rich alone {one['bare']:.0f} ms"
         )
         for what, one in figures.items():

@@ -234,7 +234,7 @@ def test_the_commands(tmp_path: Path):
         at.sees("the only *.py")
         at.sees("ready")
         at.say("/checkpoint")
-        at.sees("◆ checkpoint: 2 calls leave the context")
+        at.sees("calls leave the context; /undo-cut takes it back")
         at.sees("It stands.")
         at.sees("ready")
         at.say("/handoff")
@@ -382,6 +382,6 @@ def test_the_line_is_there_and_a_key_stands_in_it_at_once():
     done = subprocess.run(command, capture_output=True, text=True, timeout=110)
     assert done.returncode == 0, done.stderr
     for calls, told in json.loads(done.stdout).items():
-        assert told["start"]["least"] < 1_500, calls
+        assert told["start"]["least"] < 2_000, calls
         for what in ("idle", "text streams", "a tool prints"):
             assert told[what]["median"] < 60, (calls, what, told[what])

@@ -60,6 +60,8 @@ def test_the_sessions_that_are_asked_about_are_drawn_by_their_keys():
     sources = [(f"{number * 7919 % 100:02}", Source(Path(f"{number}.jsonl"))) for number in range(40)]
     assert len(local.chosen(sources)) == local.SESSIONS
     assert local.chosen(sources) == local.chosen(reversed(sources))
+    assert all(one != other for one, other in local.chosen(sources))
+    assert local.chosen(sources[:1]) == [(sources[0][1], None)]
 
 
 def test_figures_are_means_over_sessions_and_a_text_without_specifics_counts_for_none():

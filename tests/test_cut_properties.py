@@ -556,9 +556,16 @@ def test_a_spelling_changes_no_decision(history: History) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=10_000)
+@settings(max_examples=5_000)
+@given(histories.histories())
+def test_thousands_of_histories_as_they_are_cut_by_default(history: History) -> None:
+    valid(history, {})
+
+
+@pytest.mark.slow
+@settings(max_examples=5_000)
 @given(histories.histories(), OPTIONS)
-def test_ten_thousand_valid_histories(history: History, options: dict[str, Any]) -> None:
+def test_thousands_of_histories_with_any_options(history: History, options: dict[str, Any]) -> None:
     valid(history, options)
 
 

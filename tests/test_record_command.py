@@ -200,6 +200,15 @@ def test_what_others_could_read_is_closed_by_whoever_looks_and_said(home: Home, 
     assert found == [0o600, 0o700] and home(*command) and home.err == ""
 
 
+def test_a_run_says_it_before_it_begins(home: Home, monkeypatch: pytest.MonkeyPatch):
+    home.record().close()
+    default_path().chmod(0o644)
+    monkeypatch.setenv("PATH", "")
+    home("run", "claude")
+    assert home.code == 2 and home.err.count("(mode 0644); it is 0600 now\n") == 1, home.err
+    assert stat.S_IMODE(default_path().stat().st_mode) == 0o600
+
+
 def test_an_ambiguous_and_an_odd_name_delete_nothing(home: Home):
     with home.record() as store:
         for name in ("aa-1", "aa-2", ""):
@@ -319,6 +328,9 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_taken(home: Home):
     assert found["files"] == 1 and [Path(one["path"]).name for one in found["failed"]] == ["torn.jsonl"]
     home("record", "import", str(home.folder / "torn.jsonl"))
     assert home.code == 2 and "not taken in" in home.err and "Traceback" not in home.err
+    os.mkfifo(home.folder / "pipe.jsonl")  # nobody writes into it: it would be waited for
+    home("record", "import", str(home.folder / "pipe.jsonl"))
+    assert home.code == 2 and "is no regular file" in home.err
     (home.home / "empty").mkdir()
     home.fails(2, ("record", "import", str(home.home / "empty")), "no session in")
 

@@ -110,6 +110,15 @@ def test_what_the_page_shows_of_a_cut_is_what_the_command_does(sessions: list[Pa
     assert checked > 10
 
 
+def test_what_is_remembered_of_narration_changes_no_answer(sessions: list[Path]):
+    found = next(one for one in readable(sessions) if 100 < len(one.entries) < 500)
+    places = (*found.session.history.human[-1:], len(found.firsts))
+    held = [whatif.cut_at(found, at) for at in (*places, *places)]
+    assert found.verdicts and len(held) == 2 * len(places)
+    for at, shown in zip((*places, *places), held, strict=True):
+        assert shown == whatif.cut_at(timeline.read(found.session), at)
+
+
 def test_claims_are_shown_with_what_speaks_against_them(tmp_path: Path):
     session = made.small()
     facts = [
@@ -123,6 +132,7 @@ def test_claims_are_shown_with_what_speaks_against_them(tmp_path: Path):
     (told,) = timeline.read(open_path(session.write(tmp_path / "one.jsonl"))).documents()
     assert [bool(fact["doubt"]) for fact in told["facts"]] == [False, True, False]
     assert told["texts"]["done"] == "the bound" and "stored" in told["reply"]
+    assert all(fact["calls"] for fact in told["facts"][:2]) and told["facts"][2]["calls"] == []
 
 
 def test_every_kind_of_session_is_shown(shared: Path):
@@ -146,6 +156,23 @@ def test_every_kind_of_session_is_shown(shared: Path):
         assert all(isinstance(found.text(index), str) for index in range(len(found.entries)))
         kinds[found.session.client] = kinds.get(found.session.client, 0) + 1
     assert len(kinds) >= 8, kinds
+
+
+def test_a_history_that_can_not_be_read_names_its_file(tmp_path: Path):
+    async def scenario(asked: Asked, shelf: Shelf) -> None:
+        for what in ("session", "notes", "cut"):
+            status, _, body = await asked(f"/{TOKEN}/api/{what}", params={"key": shelf.first})
+            assert status == 404
+            assert json.loads(body)["error"].startswith("one.jsonl: its history can't be read: a tool_use block")
+
+    serving(view_made.unreadable(tmp_path / "one.jsonl"), scenario)
+
+
+def test_a_database_that_is_written_beside_itself_has_changed(small: Path):
+    shelf = Shelf(open_path(small))
+    before = shelf.stamp(shelf.first)
+    small.with_name(small.name + "-wal").write_bytes(b"more")
+    assert shelf.stamp(shelf.first) != before
 
 
 # ------------------------------------------------------------------------------------------------- who gets at it
@@ -227,13 +254,15 @@ def test_the_record_is_searched_and_what_is_found_leads_to_its_session(small: Pa
         assert {hit["part"] for hit in hits} == {"agent", "result"}
         assert {hit["project"] for hit in hits} >= {"/p"}
         assert len({(hit["address"], hit["text"]) for hit in hits}) == len(hits)
-        assert json.loads((await asked(f"/{TOKEN}/api/search", params={"q": "no such words"}))[2]) == {"found": []}
+        told = json.loads((await asked(f"/{TOKEN}/api/search", params={"q": "no such words"}))[2])
+        assert told["found"] == [] and told["looked"].startswith("the record and the session files of ")
 
     serving(small, scenario, tmp_path / "record" / "record.db")
 
     async def without(asked: Asked, shelf: Shelf) -> None:
         _, _, found = await asked(f"/{TOKEN}/api/search", params={"q": "31 passed"})
         assert {hit["key"] for hit in json.loads(found)["found"]} == {shelf.first}
+        assert json.loads(found)["looked"].startswith("no record is kept here; ")
 
     serving(small, without)
 

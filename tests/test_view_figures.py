@@ -174,7 +174,8 @@ def test_the_commands_speak_to_people_and_to_programs(shell: Shell):  # noqa: F8
     assert told["rows"][0]["name"] == "claude-sonnet-4-5" and told["all"]["requests"] == told["rows"][0]["requests"] > 8
     advice = shell("show", "--advise")
     assert advice.returncode == 0 and b"(w - r) x S" in advice.stdout
-    assert json.loads(shell("show", "--advise", "--json").stdout)["now"]["D"] > 0
+    told = json.loads(shell("show", "--advise", "--json").stdout)
+    assert told["now"]["D"] > 0 and told["others"]["sessions"] == 0
     drawn = shell("card", "--days", "3650", "-o", "one.svg")
     assert drawn.returncode == 0, drawn.stderr
     assert ElementTree.parse(shell.project / "one.svg").getroot().tag.endswith("svg")
@@ -191,6 +192,22 @@ def test_what_can_not_be_shown_is_said_in_one_line(shell: Shell):  # noqa: F811
     (shell.project / "body.json").write_bytes(b'{"model":"m","messages":[{"role":"user","content":"hi"}]}')
     fails(shell("show", "--advise", "body.json"), 2, "--advise is for sessions")
     fails(shell("view", "body.json"), 2, "view shows sessions")
+
+
+def test_advice_counts_what_was_asked_again_in_the_other_sessions_of_the_directory(shell: Shell):  # noqa: F811
+    path, id_ = shell.session(), "7" * 8 + made.ID[8:]
+    again = made.small()
+    for _ in range(3):
+        again.human("Once more, from the start.")
+        for record in made.small().records[1:]:
+            if record["type"] == "assistant":
+                again.step("The same look again.", "pytest -q -x --run 0", "31 passed in 2.0s")
+    again.write(path.with_name(f"{id_}.jsonl"))
+    told = json.loads(shell("show", str(path), "--advise", "--json").stdout)
+    every = told["others"]["at_every_human_turn"]
+    assert told["others"]["sessions"] == 1
+    assert every["cuts"] > 0 and 0 < every["again"] <= every["behind"]
+    assert b"the other session of its directory" in shell("show", str(path), "--advise").stdout
 
 
 @pytest.mark.slow

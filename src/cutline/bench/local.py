@@ -1,7 +1,7 @@
 """Measure 4, an extra: what a small local model takes from each context: whose work it was, and what was said next.
 
-Law: pure but for reading the file and the model, which runs in this process and sends nothing anywhere. The model sees
-little at once, so of a context it gets the passages that share the rarest words with what is asked. A figure is a
+Law: pure but for reading the file and the model, which runs in this process and sends nothing anywhere. The model is
+slow, so of a context it gets the one passage that shares the rarest words with what is asked. A figure is a
 difference of log-likelihoods (nats) against the same model without any context, so that what it thinks likely anyway
 falls out.
 """
@@ -25,12 +25,12 @@ from .session import key_of
 from .summary import interval
 from .whole import Source
 
-PASSAGES, LONGEST = 1, 400
-"""Passages of a context that the model gets, and characters of a text that it is asked about."""
-SESSIONS = 10
-"""How many sessions it is asked about, those whose keys come first: one takes it half a minute and more."""
+PASSAGE, LONGEST = 300, 300
+"""Characters of a context that the model gets, and of a text that it is asked about."""
+SESSIONS = 8
+"""How many sessions it is asked about, those whose keys come first: each takes a processor about a minute."""
 CONTEXTS = (
-    *(strategies.FULL, strategies.NONE, strategies.HOLES, strategies.LINES, strategies.TOLD),
+    *(strategies.FULL, strategies.NONE, strategies.HOLES, strategies.TOLD),
     lineups.FOREIGN,
 )
 OWN, OTHERS = "I changed {}.", "A previous session changed {}."
@@ -97,9 +97,11 @@ class Small:
         return found
 
 
-def chosen(keyed: Iterable[tuple[str, Source]]) -> list[Source]:
-    """Of all sessions, each with its key, those that the model is asked about; a key is a hash."""
-    return [source for _, source in sorted(keyed)[:SESSIONS]]
+def chosen(keyed: Iterable[tuple[str, Source]]) -> list[tuple[Source, Source | None]]:
+    """Of all sessions, each with its key (a hash), those that the model is asked about, each with its control."""
+    ordered = [source for _, source in sorted(keyed)]
+    beside = [*ordered[1:], *ordered[:1]] if len(ordered) > 1 else [None]
+    return list(zip(ordered, beside, strict=False))[:SESSIONS]
 
 
 def measure(source: Source, other: Source | None, model: Model) -> dict[str, Any] | None:
@@ -133,10 +135,10 @@ def measure(source: Source, other: Source | None, model: Model) -> dict[str, Any
         contexts = strategies.contexts(found.request, read, seam, names, key_of(found.request))
     except Refused:
         return None
-    held = {name: lineup.cut_up(contexts[name].texts) for name in CONTEXTS if name in contexts}
+    held = {name: _cut_up(contexts[name].texts) for name in CONTEXTS if name in contexts}
     if other is not None:
         size = sum(map(len, contexts[strategies.HOLES].texts))
-        held[lineups.FOREIGN] = lineup.cut_up(lineups.before(other, size))
+        held[lineups.FOREIGN] = _cut_up(lineups.before(other, size))
     text = later[0][:LONGEST]
     out: dict[str, dict[str, Any]] = {name: {} for name in held}
     asked_for = cache(lambda before, texts: model.likelihoods(before, texts))  # contexts often give the same passages
@@ -194,15 +196,18 @@ def _leaning(told: Sequence[Sequence[tuple[bytes, float]]]) -> float:
     return own - others
 
 
+def _cut_up(texts: Iterable[str]) -> list[str]:
+    return [text[at : at + PASSAGE] for text in texts for at in range(0, len(text), PASSAGE)]
+
+
 def _before(passages: Sequence[str], asked: str) -> str:
-    """The passages that hold the rarest words of what is asked, in their order; among equals the latest."""
+    """The passage that holds the rarest words of what is asked; among equals the latest."""
     wanted = lineup.bag(asked).all
     bags = [lineup.bag(passage).all & wanted for passage in passages]
     rarity = {word: log(1 + len(bags) / sum(word in bag for bag in bags)) for bag in bags for word in bag}
     # In a fixed order: a sum of floats depends on it, and a set's order on the process.
     worth = [(sum(rarity[word] for word in sorted(bag)), number) for number, bag in enumerate(bags)]
-    chosen = sorted(number for _, number in sorted(worth, reverse=True)[:PASSAGES])
-    return "".join(f"{passages[number]}\n\n" for number in chosen) or "\n"
+    return f"{passages[max(worth)[1]]}\n\n" if worth else "\n"
 
 
 def _marks(text: str, tokens: Sequence[bytes]) -> list[str]:

@@ -5,6 +5,7 @@ Law: rendering only; every figure comes from `view.advice`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from math import ceil, inf
 from typing import Any
@@ -14,13 +15,17 @@ from rich.console import Console
 from ..sessions.model import Session
 from ..view import timeline
 from ..view.advice import Advice, advise
-from ..view.replay import Cutting
+from ..view.gather import beside
+from ..view.replay import Cutting, Replay, added, replay
 from . import paint
+
+_OTHERS = 5  # sessions of the same directory that are gone through, too
 
 
 def show(out: Console, session: Session, as_json: bool) -> None:
     """Print the advice for a session."""
-    told = advise(timeline.read(session))
+    others = [replay(timeline.read(one)) for one in beside(session, _OTHERS)]
+    told = advise(timeline.read(session), others)
     if as_json:
         paint.echo_json(_json(told))
         return
@@ -88,19 +93,26 @@ def _history(out: Console, told: Advice) -> None:
     found = told.replay
     if not found.requests:
         return
-    whole = sum(found.sent.values())
-    out.print(
-        f"\nHad this session been cut at its human turns (its {found.requests:,} requests, gone through again):\n"
-    )
-    made = paint.table("", "cuts", "tokens less", "", "money", "asked again", left=(0,))
-    for name, way in (("where it paid by then", found.paying), ("at every one", found.every)):
-        made.add_row(name, *_row(way, whole))
-    out.print(made)
+    _replayed(out, "this session", "its human turns", [found])
+    if told.others:
+        number = len(told.others)
+        which = "the other session" if number == 1 else f"the {number} latest other sessions"
+        _replayed(out, f"{which} of its directory", "their human turns", told.others)
     out.print(
         "Asked again: calls behind the first cut that ask for what a call before it had brought. They were made "
         "without any cut; what a cut makes an agent fetch anew comes on top, and cutline bench measures that.",
         style=paint.FAINT,
     )
+
+
+def _replayed(out: Console, what: str, turns: str, found: Sequence[Replay]) -> None:
+    whole = sum(sum(one.sent.values()) for one in found)
+    requests = sum(one.requests for one in found)
+    out.print(f"\nHad {what} been cut at {turns} ({requests:,} requests, gone through again):\n")
+    made = paint.table("", "cuts", "tokens less", "", "money", "asked again", left=(0,))
+    made.add_row("where it paid by then", *_row(added([one.paying for one in found]), whole))
+    made.add_row("at every one", *_row(added([one.every for one in found]), whole))
+    out.print(made)
 
 
 def _row(way: Cutting, whole: int) -> list[str]:
@@ -150,5 +162,10 @@ def _json(told: Advice) -> dict[str, Any]:
             "sent": told.replay.sent,
             "where_it_paid": way(told.replay.paying),
             "at_every_human_turn": way(told.replay.every),
+        },
+        "others": {
+            "sessions": len(told.others),
+            "where_it_paid": way(added([one.paying for one in told.others])),
+            "at_every_human_turn": way(added([one.every for one in told.others])),
         },
     }

@@ -31,7 +31,7 @@ _MAIN = ("specifics", "pairs", "unread")
     "-o", "--output", type=click.Path(path_type=Path), help="A directory for the results, a summary and a page."
 )
 @click.option("--jobs", type=click.IntRange(1), help="How many processes; without it one a processor, four at most.")
-@click.option("--local", is_flag=True, help="Ask a small model too, on this machine, about ten of them.")
+@click.option("--local", is_flag=True, help="Ask a small model on this machine too, about eight of them.")
 @click.option("--model", metavar="PROVIDER:NAME", help="Have a real model fill in blanks too; it costs.")
 @json_option
 def command(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ..bench.local import Small
     from ..bench.run import Ran
     from ..bench.whole import Source
+
+One = TypeVar("One")
 
 
 def small() -> Small:
@@ -32,10 +34,9 @@ def ownership(ran: Ran, model: Small) -> dict[str, Any]:
     """What the small model takes from each context, over some sessions."""
     from ..bench import local
 
-    sources = local.chosen((result["key"], source) for result, source in zip(ran.results, ran.sources, strict=True))
+    pairs = local.chosen((result["key"], source) for result, source in zip(ran.results, ran.sources, strict=True))
     rows = []
-    for number, source in _told("asking the small model", sources):
-        other = sources[(number + 1) % len(sources)] if len(sources) > 1 else None
+    for source, other in _told("asking the small model", pairs):
         told = local.measure(source, other, model)
         rows += [told] if told is not None else []
     return local.summarise(rows)
@@ -45,18 +46,18 @@ def probes(sources: Sequence[Source], ask: Callable[[str], str]) -> dict[str, li
     """By context, how many blanks the real model filled in, and of how many."""
     from ..bench import probes as asked
 
-    told = [asked.measure(source, ask) for _, source in _told("asking the model", sources)]
+    told = [asked.measure(source, ask) for source in _told("asking the model", sources)]
     return asked.summarise(one for one in told if one is not None)
 
 
-def _told(what: str, sources: Sequence[Source]) -> Iterator[tuple[int, Source]]:
+def _told(what: str, each: Sequence[One]) -> Iterator[One]:
     from rich.progress import Progress
 
     shown = Console(stderr=True)
     with Progress(console=shown, transient=True, disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task(what, total=len(sources))
-        for number, source in enumerate(sources):
-            yield number, source
+        task = bar.add_task(what, total=len(each))
+        for one in each:
+            yield one
             bar.advance(task)
 
 

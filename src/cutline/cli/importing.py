@@ -109,6 +109,8 @@ def take(held: Record, one: Wanted) -> Imported:
     """Take one file in; a fault of the file is told, one of the record is raised."""
     path = one.path
     added, known, newest, fault = 0, 0, 0.0, ""
+    if path.exists() and not path.is_file():
+        return Imported(path, fault=f"{path}: is no regular file; give an export or a session's file")
     try:
         items = record.read(path) if not one.client and record.is_export(path) else _of_session(one)
     except OSError as error:

@@ -43,10 +43,12 @@ def command(
     from ..proxy.observer import Observer, Place
     from ..proxy.signing import Signer
     from . import wire_report
+    from .held import looked_at
 
     meant = upstreams.choose(upstream, os.environ)
     signer = Signer(aws_profile) if meant.signed else None
     path = "" if no_record else str(record.default_path())
+    looked_at(path)
     writer = record.Writer(path) if path else None
     scope = project.project(Path.cwd())
     profile: Profile = "strict" if strict else None

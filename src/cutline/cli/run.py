@@ -52,10 +52,12 @@ def command(
     from ..launch.terminal import Terminal
     from ..record import default_path, greeting
     from . import wire_report
+    from .held import looked_at
 
     start.client(client)
     path = "" if no_record else str(default_path())
     first = bool(path) and not Path(path).exists()
+    looked_at(path)
 
     def ready() -> None:
         if first:

@@ -53,6 +53,7 @@ class Advice:
         cold_from: when the cache is cold, if nothing is sent before; None where no time is known.
         choices: cuts at the last human turns and checkpoints.
         replay: what cutting would have done to this session.
+        others: and to other sessions; empty where none were given.
         model: the session's model.
     """
 
@@ -62,11 +63,17 @@ class Advice:
     cold_from: datetime | None
     choices: Sequence[Choice]
     replay: Replay
+    others: Sequence[Replay]
     model: str
 
 
-def advise(timeline: Timeline) -> Advice:
-    """Work out what is said of a session."""
+def advise(timeline: Timeline, others: Sequence[Replay] = ()) -> Advice:
+    """Work out what is said of a session.
+
+    Args:
+        timeline: the session.
+        others: what became of other sessions of the same person when they were gone through again.
+    """
     session = timeline.session
     now: Prospect | None = None
     why = ""
@@ -90,6 +97,7 @@ def advise(timeline: Timeline) -> Advice:
         then + timedelta(seconds=money.LIFETIME[ttl]) if then else None,
         choices,
         replay(timeline),
+        others,
         session.history.model,
     )
 

@@ -28,7 +28,7 @@ def page(session: Session) -> bytes:
     """One HTML file that shows a session."""
     # Masked whole, before anything is cut short: half a secret has no form that is known.
     data = _masked(_data(timelines.read(masked(session))))
-    script = b"\n".join(file(name) for name in ("draw.js", "rows.js", "page.js"))
+    script = b"\n".join(file(name) for name in ("draw.js", "rows.js", "reckon.js", "page.js"))
     style = file("page.css")
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri 'none'; "

@@ -6,6 +6,7 @@ Law: what can't be read is counted and passed over; a session that its client co
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,17 @@ from ..errors import CutlineError
 from ..sessions.clients import client, open_found, sessions
 from ..sessions.model import Session
 from ..sessions.reviving import uncompacted
+
+
+def beside(session: Session, most: int) -> Iterator[Session]:
+    """The latest other sessions of a session's directory, of every client, each whole."""
+    for one in sessions(Path(session.cwd)) if session.cwd else ():
+        if most and one.file.talks and one.file.id != session.id:
+            with suppress(CutlineError):
+                found = uncompacted(open_found(one))
+                if found.history.requests:
+                    yield found
+                    most -= 1
 
 
 @dataclass(slots=True)

@@ -58,6 +58,15 @@ class Replay:
     every: Cutting
 
 
+def added(ways: Sequence[Cutting]) -> Cutting:
+    """What a way of cutting does to several sessions together; money only where all have a price."""
+    usd = [one.usd for one in ways]
+    cuts, tokens, again, behind = (
+        sum(getattr(one, name) for one in ways) for name in ("cuts", "tokens", "again", "behind")
+    )
+    return Cutting(cuts, tokens, None if None in usd else sum(one or 0.0 for one in usd), again, behind)
+
+
 @dataclass(slots=True)
 class _Sums:
     """Tokens up to each message, by part, of what a cut takes and of all."""

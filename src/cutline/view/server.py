@@ -45,6 +45,7 @@ FILES = {
     "page.css": "text/css",
     "draw.js": "text/javascript",
     "rows.js": "text/javascript",
+    "reckon.js": "text/javascript",
     "page.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
@@ -128,7 +129,9 @@ def app(shelf: Shelf, token: str, record: Path | None = None, here: Path | None 
         return {"found": found.find(request.query.get("q", "").split())}
 
     def search(request: web.Request) -> Any:
-        return {"found": _search(request.query.get("q", "").split(), shelf, record, here)}
+        looked = "the record and " if record else "no record is kept here; "
+        looked += f"the session files of {here}" if here else "every session file"
+        return {"found": _search(request.query.get("q", "").split(), shelf, record, here), "looked": looked}
 
     made = web.Application(middlewares=[guard])
     api = "/{token}/api/"

@@ -64,6 +64,7 @@ class Timeline:
         firsts: for each message, the index of its first entry.
         seams: (message, what it is): checkpoints, and summaries that the client put there.
         calls: each call with its result and its place.
+        verdicts: what `narration.is_hole` found of them, for the next cut that is asked for.
     """
 
     session: Session
@@ -73,6 +74,7 @@ class Timeline:
     firsts: Sequence[int]
     seams: Sequence[tuple[int, str]]
     calls: Sequence[events.Found]
+    verdicts: narration.Known = field(default_factory=dict, repr=False)
     _texts: dict[int, str] = field(default_factory=dict, repr=False)
 
     def index(self, message: int, block: int) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from .. import narration
 from ..blocks import Kind
 from ..errors import InputError, NothingToCut
 from ..repeats import asked
@@ -24,7 +25,9 @@ def cut_at(timeline: Timeline, at: At | None) -> dict[str, Any]:
         The figures; where nothing is left to remove, ``{"reason": …}``.
     """
     try:
-        return told(timeline, prospect(timeline.session, at=at))
+        with narration.remembering(timeline.verdicts):
+            wanted = prospect(timeline.session, at=at)
+        return told(timeline, wanted)
     except (NothingToCut, InputError) as error:
         return {"at": at, "reason": str(error).partition(": ")[2] or str(error)}
 

@@ -32,6 +32,15 @@ const short = (number) =>
 const money = (usd) =>
   usd === null || usd === undefined ? "–" : (usd < 0 ? "−$" : "$") + Math.abs(usd).toFixed(Math.abs(usd) >= 0.095 || !usd ? 2 : 4);
 
+function size(bytes) {
+  return bytes < 1e6 ? Math.round(bytes / 1e3) + " KB" : (bytes / 1e6).toFixed(2) + " MB";
+}
+
+function when(text) {
+  const time = new Date(text);
+  return isNaN(time) ? "" : time.toISOString().slice(0, 16).replace("T", " ") + " UTC";
+}
+
 // Where each block stands on the line, in tokens from the left.
 function offsets(tokens) {
   const found = new Float64Array(tokens.length + 1);

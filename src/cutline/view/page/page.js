@@ -31,7 +31,7 @@ class Server {
   async text(key, index) { return (await this.get("block", { key, index })).text; }
   cut(key, at) { return this.get("cut", at === null ? { key } : { key, at }); }
   async find(key, q) { return (await this.get("find", { key, q })).found; }
-  async search(q) { return (await this.get("search", { q })).found; }
+  search(q) { return this.get("search", { q }); }
 }
 
 class Inside {
@@ -84,15 +84,6 @@ async function route() {
   }
 }
 
-function size(bytes) {
-  return bytes < 1e6 ? Math.round(bytes / 1e3) + " KB" : (bytes / 1e6).toFixed(2) + " MB";
-}
-
-function when(text) {
-  const time = new Date(text);
-  return isNaN(time) ? "" : time.toISOString().slice(0, 16).replace("T", " ") + " UTC";
-}
-
 let listed = [];
 async function openList() {
   say("Looking for sessions …");
@@ -120,7 +111,7 @@ function fillList() {
 
 async function openSearch(words) {
   say("Searching …");
-  const found = await source.search(words);
+  const { found, looked } = await source.search(words);
   document.title = words + " · Cutline";
   $("query").value = words;
   $("hits").replaceChildren(...found.map((hit) => {
@@ -133,6 +124,7 @@ async function openSearch(words) {
     item.append(link);
     return item;
   }));
+  $("looked").textContent = "Looked through: " + looked + ".";
   if (!found.length) $("hits").append(make("li", "Nothing holds all of these words."));
   show("results");
 }
@@ -192,20 +184,6 @@ function take(key, data) {
   }));
   fillPlaces();
   $("seam").setAttribute("aria-valuemax", last);
-}
-
-// For each message the nearest place at or before it where no call waits for its result: there a cut can be (`seam.snap`).
-function legal(message, address, last) {
-  const opened = Int32Array.from({ length: last + 1 }, (_, at) => at), made = new Map();
-  address.forEach((one, index) => {
-    if (!one) return;
-    if (!made.has(one)) { made.set(one, message[index]); return; }
-    const call = made.get(one);
-    for (let at = call + 1; at <= message[index]; at++) opened[at] = Math.min(opened[at], call);
-    made.delete(one);
-  });
-  for (let at = 0; at <= last; at++) if (opened[at] < at) opened[at] = opened[opened[at]];
-  return opened;
 }
 
 function facts(told) {
@@ -274,36 +252,9 @@ function move(at) {
   view.chosen = at;
   guess(at);
   rows.draw();
-  fillFigures(about(at));
+  fillFigures(about(view, at));
   clearTimeout(waiting);
   waiting = setTimeout(() => wanted(at), 120);
-}
-
-// The arithmetic of a cut (`money.payback`), on the blocks' own tokens and what the last exact answer was reckoned with.
-function about(at) {
-  const { known, count, tokens, gone, offset, data } = view, harness = data.tokens.harness, all = offset[count] || 1;
-  const before = known ? known.tokens[0] : harness + all, share = (before - harness) / all, part = (name) => data.parts.indexOf(name);
-  let weight = 0, calls = 0, holes = 0, thinking = 0, first = -1;
-  for (let index = 0; index < count; index++) {
-    if (!gone[index]) continue;
-    if (first < 0) first = index;
-    weight += tokens[index];
-    if (view.part[index] === part("call")) { calls++; if (view.hole.has(index)) holes++; }
-    else if (view.part[index] === part("thinking")) thinking++;
-  }
-  if (first < 0) return { at, about: true, reason: "no call, result or thinking block stands before this place" };
-  const told = { at, about: true, seam: at, lost: { calls, holes, thinking, again: 0 }, healed: [], words: known ? known.words : null };
-  const notice = known && known.lost.calls ? (known.notice.length * data.tokens.per_byte * calls) / known.lost.calls : 0;
-  const D = weight * share - notice, S = before - D - harness - offset[first] * share;
-  told.tokens = [before, before - D, "", ""];
-  if (known) {
-    const { w, r, cold, likely, each_token: usd, model } = known.money, anew = cold ? 0 : Math.max(w - r, 0) * S, each = r * D;
-    const turns = D <= 0 ? null : anew ? anew / each : 0, n = Math.max(likely, 1), at_once = cold ? (w - r) * D : 0;
-    const priced = (sum) => (usd === null ? null : sum * usd);
-    told.money = { S, D, w, r, cold, turns, likely, model, once: priced(anew), each: priced(each),
-      net: priced(n * each + at_once - anew), pays: turns !== null && turns <= n };
-  }
-  return told;
 }
 
 function wanted(at) {
@@ -336,10 +287,6 @@ async function reach() {
   const of = view, end = await source.cut(of.key, of.last);
   if (end.gone) { of.removable.fill(0); mark(of.removable, end.gone); }
   if (end.money && !of.known) of.known = end;
-}
-
-function mark(flags, runs) {
-  for (const [from, to] of runs) flags.fill(1, from, to);
 }
 
 function figure(head, strong, rest, tone) {
