@@ -112,7 +112,11 @@ def command(tmp_path: Path, *options: str, **environment: str) -> Iterator[tuple
             yield address, said, report
         finally:
             running.send_signal(signal.SIGINT)
-            _, rest = running.communicate(timeout=20)
+            try:
+                _, rest = running.communicate(timeout=20)
+            except subprocess.TimeoutExpired:
+                running.kill()
+                raise
     assert running.returncode == 0, rest
     report.append(json.loads(rest))
 

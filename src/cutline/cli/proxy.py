@@ -64,15 +64,16 @@ def command(
         profile=profile,
         signer=signer,
     )
+    stopped = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):  # before anybody knows the address, and so when to end it
+        signal.signal(number, lambda *_: stopped.set())
     try:
         click.echo(gateway.start())
         told = f"set {meant.variable} to this address{meant.behind and f' with {meant.behind} behind it'}"
         told = told if meant.variable else "this address takes the place of the provider's base URL"
         click.echo(f"cutline: {told}; requests go to {meant.base}; ^C ends it", err=True)
-        stopped = threading.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: stopped.set())
-        stopped.wait()
+        while not stopped.wait(1.0):  # a signal that comes as the lock is taken is seen at the next look
+            pass
     finally:
         gateway.stop()
         observer.close()
