@@ -217,6 +217,12 @@ OTHERS = (
         "mitmproxy",
         ("mitmdump", "-q", "--mode", "reverse:{upstream}", *_AT, "--set", "confdir={home}"),
     ),
+    # Like with like: it keeps what passes, as it came, in a file.
+    Other(
+        "mitmproxy -w",
+        "mitmproxy",
+        ("mitmdump", "-q", "-w", "{home}/flows", "--mode", "reverse:{upstream}", *_AT, "--set", "confdir={home}"),
+    ),
     Other("LiteLLM, /v1/messages", "litellm[proxy]", _LITELLM_COMMAND, _LITELLM, "", _ROUTES),
     Other("LiteLLM, pass-through", "litellm[proxy]", _LITELLM_COMMAND, _LITELLM, "/anthropic", _ROUTES),
     Other("headroom", "headroom-ai[proxy]", _HEADROOM),

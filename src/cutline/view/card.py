@@ -113,7 +113,7 @@ def svg(month: Month) -> str:
         '<path d="M60 440H1140" stroke="#333a45" stroke-dasharray="8 6" stroke-width="2"/>',
         _text(60, 500, _saved(month), 30, _INK, bold=True),
         _text(60, 540, _how(month), 22, _FAINT),
-        _text(60, 588, "cutline: half the tokens, every word", 22, "#5ac8e0"),
+        _text(60, 588, "cutline: the calls leave, every word stays", 22, "#5ac8e0"),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
