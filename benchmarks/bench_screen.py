@@ -229,22 +229,30 @@ def main() -> None:
     if given.serve is not None:
         serve(given.serve)
         return
-    told = {str(calls): measured(calls, given.keys, given.starts) for calls in (0, given.calls)}
+    told = {}
+    for calls in (0, given.calls):
+        told[str(calls)] = figures = measured(calls, given.keys, given.starts)
+        if not given.json:
+            shown(calls, figures)
     if given.json:
         print(json.dumps(told))
-        return
-    for calls, figures in told.items():
-        print(f"behind {int(calls):,} calls")
-        one = figures.pop("start")
-        print(
-            f"  to the prompt {one['prompt']:.0f} ms ({one['least']:.0f} to {one['most']:.0f}), processor time {one['processor']:.0f} ms, session open"
-            f" {one['open']:.0f} ms; Python with rich alone {one['bare']:.0f} ms"
-        )
-        for what, one in figures.items():
+
+
+def shown(calls: int, figures: dict[str, dict[str, float]]) -> None:
+    one = figures["start"]
+    print(f"behind {calls:,} calls")
+    print(
+        f"  to the prompt {one['prompt']:.0f} ms ({one['least']:.0f} to {one['most']:.0f}),"
+        f" processor time {one['processor']:.0f} ms, session open {one['open']:.0f} ms;"
+        f" Python with rich alone {one['bare']:.0f} ms"
+    )
+    for what, one in figures.items():
+        if what != "start":
             print(
                 f"  a key, {what:<14} median {one['median']:5.1f} ms  95 % within {one['p95']:5.1f} ms"
                 f"  longest {one['longest']:5.1f} ms  drawn {one['drawn_kb_s']:.0f} KB/s"
-                + (f"  read {one['read_kb_s']:.0f} KB/s" if "read_kb_s" in one else "")
+                + (f"  read {one['read_kb_s']:.0f} KB/s" if "read_kb_s" in one else ""),
+                flush=True,
             )
 
 
