@@ -234,7 +234,7 @@ def test_the_commands(tmp_path: Path):
         at.sees("the only *.py")
         at.sees("ready")
         at.say("/checkpoint")
-        at.sees("calls leave the context; /undo-cut takes it back")
+        at.sees("2 calls leave the context; /undo-cut takes it back")
         at.sees("It stands.")
         at.sees("ready")
         at.say("/handoff")

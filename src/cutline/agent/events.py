@@ -319,7 +319,7 @@ class Checkpoint(Event):
     Attributes:
         call: its call's id.
         document: its arguments.
-        calls: how many calls its stretch held.
+        calls: how many calls of its stretch leave: all before its own turn that don't speak to the human.
     """
 
     DURABLE: ClassVar[bool] = False

@@ -417,7 +417,8 @@ class Session:
         text = "\n".join(part.get("text", "") for part in told.get("content", ()) if part.get("type") == "text")
         failed = bool(told.get("is_error"))
         result = _unrun(call, text, ran=True) if failed else ev.Result(call.id, call.name, text)
-        behind = sum(len(one.calls) for one in self.state.stretch() if isinstance(one, Answer))
+        held = (one.calls for one in self.state.stretch() if isinstance(one, Answer) and call not in one.calls)
+        behind = sum(made.name != "say" for calls in held for made in calls)
         self.emit(result)
         if is_checkpoint(result):
             self.emit(ev.Checkpoint(call.id, call.arguments or {}, behind))

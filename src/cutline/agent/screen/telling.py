@@ -308,5 +308,5 @@ def _checkpoint(event: ev.Checkpoint) -> Told:
     facts = event.document.get("facts")
     if isinstance(facts, list) and facts:
         told.append(f"facts: {len(facts)}")
-    calls = f"{event.calls:,} call{'' if event.calls == 1 else 's'}"
-    return Told("checkpoint", f"checkpoint: {calls} leave the context; /undo-cut takes it back", "\n".join(told))
+    calls = "1 call leaves" if event.calls == 1 else f"{event.calls:,} calls leave"
+    return Told("checkpoint", f"checkpoint: {calls} the context; /undo-cut takes it back", "\n".join(told))
