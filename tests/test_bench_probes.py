@@ -1,10 +1,10 @@
 """Measure 6: a real model fills in blanks. Here an HTTP server reads the prompt and knows what stands in it."""
 
 import json
-import os
 import re
 import subprocess
 import sys
+from os import environ
 from pathlib import Path
 
 import pytest
@@ -73,7 +73,7 @@ def reader(request: Asked) -> Told:
 
 
 def bench(path: Path, model: str, url: str, *more: str) -> subprocess.CompletedProcess:
-    env = {**os.environ, "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": "none"}
+    env = {**environ, "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": "none"}
     return subprocess.run(
         [sys.executable, "-m", "cutline", "bench", str(path), "--jobs", "1", "--model", model, *more],
         capture_output=True, text=True, env=env,
