@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from agent_made import MODELS, Noting, opened, refuses, said, tool
+from agent_made import MODELS, Noting, opened, refuses, said, tool, url
 from cutline.agent import events as ev
+from cutline.agent import opening
 from cutline.agent.face import Approval
 from cutline.agent.models import HINT
 from cutline.agent.tools.tool import Outcome, Piece
+from cutline.agent.wanted import Wanted
 from cutline.demo import formats
 from cutline.demo.formats import Spoken, Tokens
 from cutline.demo.model import Answer, Call, Failure, Model
@@ -438,3 +442,36 @@ def test_a_stream_that_ends_early_without_an_error_is_asked_for_again(tmp_path: 
     with Loopback(tell) as server:
         asyncio.run(go(server.url))
     assert len(asked) == 2 and asked[0] == asked[1]
+
+
+def test_what_the_human_always_allows_needs_no_question_after_a_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    (tmp_path / "pool.py").write_text("LIMIT = 7\n" * 30)
+    words = "I count pool.py with wc, because the limit depends on it; I expect 30."
+    count, remove = Call("bash", {"command": "wc -l pool.py"}), Call("bash", {"command": "rm pool.py"})
+    script = [
+        Answer(words, [count]),
+        Answer("30."),
+        Answer(words, [count]),
+        Answer(words, [remove]),
+        Answer("30 still."),
+    ]
+
+    async def go(model: Model) -> tuple[Noting, Noting]:
+        wanted = Wanted(
+            tmp_path, MODELS["anthropic"], url(model, "anthropic"), environment={"PATH": os.environ["PATH"]}
+        )
+        first, second = Noting(says=lambda _: Approval(True, always=True)), Noting(says=lambda _: Approval(False))
+        made = await opening.opened(wanted, first)
+        await made.session.turn("How many?")
+        await made.close()
+        made = await opening.opened(replace(wanted, path=made.log.path), second)
+        await made.session.turn("And now?")
+        await made.close()
+        return first, second
+
+    with Model(script) as model:
+        first, second = asyncio.run(go(model))
+    assert [asked.arguments for asked in first.of(ev.ApprovalAsked)] == [count.arguments]
+    assert [asked.arguments for asked in second.of(ev.ApprovalAsked)] == [remove.arguments]
+    assert [result.is_error for result in second.of(ev.Result)] == [False, True]

@@ -114,6 +114,9 @@ async def opened(wanted: Wanted, face: Face) -> Opened:
         notices = await _serve(running, servers.read(tree, wanted.environment), tools, face, wanted.approve)
         by_name = {tool.name: tool for tool in tools}
         place = Place(tree, given, shell, outputs)
+        for call in state.always:
+            if call.name in by_name:
+                rules.remember(call, by_name[call.name], place)
         own = OwnTools(transport, outputs)
         held = Held(log, state, face, model, own, by_name, place, rules.verdict, remember=rules.remember)
         steered = Session(held)

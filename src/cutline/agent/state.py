@@ -135,6 +135,7 @@ class State:
         open: calls without a result, by id, in order.
         started, approved: of these, what began to run, and what the human let run.
         denied: of these, why they do not run.
+        always: calls of which the human said that others like them need no question.
         asking: a request has no answer yet.
         active: a turn is on.
         requests: that were begun.
@@ -152,6 +153,7 @@ class State:
     started: set[str] = field(default_factory=set)
     approved: set[str] = field(default_factory=set)
     denied: dict[str, str] = field(default_factory=dict)
+    always: list[Call] = field(default_factory=list)
     asking: bool = False
     active: bool = False
     requests: int = 0
@@ -188,6 +190,8 @@ class State:
                 self._answered(event)
             case ev.Approved():
                 self.approved.add(event.call)
+                if event.always and event.call in self.open:
+                    self.always.append(self.open[event.call])
             case ev.Denied():
                 self.denied[event.call] = event.reason
                 if event.words:
