@@ -160,8 +160,9 @@ def test_jobs_start_print_and_end(tree: Path):
             await asyncio.sleep(0.01)
         other = await call(BASH, at, command="echo go > gate; A=9")  # the shell is free meanwhile
         assert "job 2 ended with exit code 7" in other.text
-        while b"two" not in at.shell.jobs[1].fresh._tail:
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(20):
+            while b"two" not in at.shell.jobs[1].fresh._tail:
+                await asyncio.sleep(0.01)
         assert (await call(JOB_OUTPUT, at, job=1)).text == "one 1\ntwo\n[job 1 runs]"
         assert (await call(JOB_OUTPUT, at, job=1)).text == "[job 1 runs; nothing new was printed]"
         ended = await call(JOB_END, at, job=1)
@@ -170,6 +171,17 @@ def test_jobs_start_print_and_end(tree: Path):
         assert (await call(JOB_END, at, job=5)).is_error and (await call(JOB_OUTPUT, at)).is_error
 
     os.mkfifo(tree / "gate")
+    session(tree, play)
+
+
+def test_a_job_is_whole_however_soon_the_next_one_begins(tree: Path):
+    async def play(at: Place) -> None:
+        for number in range(30):
+            await call(BASH, at, command=f"echo {number}", background=True)
+        jobs = list(at.shell.jobs.values())
+        await asyncio.gather(*(job.ending for job in jobs))
+        assert [(job.code, bytes(job.take().end())) for job in jobs] == [(0, b"%d\n" % number) for number in range(30)]
+
     session(tree, play)
 
 

@@ -192,7 +192,8 @@ class Bash:
         self._count += 1
         mark = f"{self._session}.{self._count}"
         file, state, around = (self._folder / name for name in (f"command-{self._count}", "state", "around"))
-        around.write_text(AROUND)
+        if not around.exists():  # once: a job that has just begun may still be reading it
+            around.write_text(AROUND)
         file.write_bytes(command.encode("utf-8", "surrogateescape") + b"\n")
         given = {} if state.exists() else self._environment
         arguments = [
