@@ -279,9 +279,13 @@ def test_the_copy_of_a_saved_chat_resumes_on_a_terminal(home: Home) -> None:
     saved.write_text(json.dumps({"history": history, "authType": "gemini-api-key"}, indent=2))
     copy = execute(prospect(open_session(saved)))[0]
     _, *options = resume_command(copy.id)
-    with Upstream([[text("Nothing more.")]]) as upstream:
-        home.talk(upstream, "Go on.", "You are welcome.", *options)
-    sent = upstream.conversation[0]["contents"]
+    for _ in range(3):
+        with Upstream([[text("Nothing more.")]]) as upstream:
+            home.talk(upstream, "Go on.", "You are welcome.", *options)
+        sent = upstream.conversation[0]["contents"]
+        # Before its commands are loaded, as on a busy machine, the client takes its own first command for words.
+        if not heard(sent)[0][1].startswith("/chat resume"):
+            break
     assert upstream.faults == []
     assert [entry for entry in heard(sent) if "[cutline]" not in entry[1]] == [
         ("user", "Count."),
