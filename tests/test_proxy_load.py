@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sqlite3
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -89,14 +91,25 @@ def test_many_streams_at_once(tmp_path: Path):
     assert most <= MOST
 
 
+def caught_up(tmp_path: Path, wanted: int) -> None:
+    """Wait until all is in the record: what waits for it is held in memory, up to the writer's limit."""
+    held = tmp_path / "data" / "cutline" / "record.db"
+    until = time.monotonic() + 60
+    with closing(sqlite3.connect(f"file:{held}?mode=ro", uri=True, timeout=10)) as record:
+        while record.execute("SELECT count(*) FROM request").fetchone()[0] < wanted and time.monotonic() < until:
+            time.sleep(0.1)
+
+
 def test_a_long_day(tmp_path: Path):
     """20,000 requests, a few at a time: memory does not grow behind the first quarter."""
     counted: list[int] = []
     with Provider(said=LONG) as provider, command(tmp_path, provider.url) as (address, running):
         provider.keeps = 0
         run(address, 8, 12, lambda: len(counted) >= REQUESTS // 4, counted)
+        caught_up(tmp_path, len(counted))
         first = memory(running.pid, "VmRSS")
         run(address, 8, 12, lambda: len(counted) >= REQUESTS, counted)
+        caught_up(tmp_path, len(counted))
         last, most = memory(running.pid, "VmRSS"), memory(running.pid, "VmHWM")
         told = ended(running)
     print(f"{len(counted):,} requests: {first} MB after a quarter, {last} MB at the end, {most} MB at most")
