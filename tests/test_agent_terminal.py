@@ -136,6 +136,11 @@ def desk(folder: Path, script: list[Any], size: tuple[int, int] = (100, 30)) -> 
         assert model.refusals == []
 
 
+def look(words: str) -> Answer:
+    """Words that stream slowly, and a file that is read."""
+    return Answer(words, [Call("read", {"file_path": "cache.py"})], pause_s=0.02)
+
+
 def run(words: str, command: str) -> Answer:
     return Answer(words, [Call("bash", {"command": command})])
 
@@ -149,11 +154,7 @@ def test_a_supervised_session(tmp_path: Path, size: tuple[int, int]):
     document = {"done": "LIMIT is 20", "open": "nothing", "went_wrong": "nothing", "facts": [fact], "next": "an answer"}
     edit = {"file_path": "cache.py", "old_string": "LIMIT = 10", "new_string": "LIMIT = 20"}
     script = [
-        Answer(
-            "I read cache.py, because LIMIT decides how much stays; I expect 10.\n\n" + "It streams. " * 30,
-            [Call("read", {"file_path": "cache.py"})],
-            pause_s=0.02,
-        ),
+        look("I read cache.py, because LIMIT decides how much stays; I expect 10.\n\n" + "It streams. " * 30),
         run("cache.py:1 has LIMIT = 10 (measured). I run seq 200, because it takes long; I expect ticks.", TICKS),
         Answer(
             "tick 200 did not come: it ended early. I edit cache.py, because LIMIT has to be 20; I expect one line.",
@@ -250,11 +251,7 @@ def test_the_commands(tmp_path: Path):
 
 def test_pause_and_stop(tmp_path: Path):
     script = [
-        Answer(
-            "I read cache.py, because I look; I expect 10." + " And on." * 60,
-            [Call("read", {"file_path": "cache.py"})],
-            pause_s=0.02,
-        ),
+        look("I read cache.py, because I look; I expect 10." + " And on." * 60),
         run("cache.py:1 has LIMIT = 10. I run seq 200, because it is slow; I expect ticks.", TICKS),
         Answer("It was stopped at tick 3. " + "I think about it. " * 400, pause_s=0.02),
     ]

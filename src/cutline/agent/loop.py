@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 from .. import mandate
 from ..checkpoint import REFUSED
 from ..toolset import NAMES
-from ..wire.anthropic import names_checkpoint
+from ..wire.anthropic import is_say, names_checkpoint
 from . import events as ev
 from . import fullness, gate
 from .face import Face
@@ -418,7 +418,7 @@ class Session:
         failed = bool(told.get("is_error"))
         result = _unrun(call, text, ran=True) if failed else ev.Result(call.id, call.name, text)
         held = (one.calls for one in self.state.stretch() if isinstance(one, Answer) and call not in one.calls)
-        behind = sum(made.name != "say" for calls in held for made in calls)
+        behind = sum(not is_say(made.name) for calls in held for made in calls)
         self.emit(result)
         if is_checkpoint(result):
             self.emit(ev.Checkpoint(call.id, call.arguments or {}, behind))

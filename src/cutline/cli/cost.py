@@ -64,7 +64,7 @@ def command(by: str, days: int, here: bool, recorded: bool, as_json: bool) -> No
     if whole.unpriced:
         notes.append(f"* {whole.unpriced:,} requests are of models without a known price, and count as nothing.")
     if unread:
-        notes.append(f"{unread:,} session{'' if unread == 1 else 's'} could not be read.")
+        notes.append(f"{paint.count(unread, 'session')} could not be read.")
     out.print(" ".join(notes), style=paint.FAINT)
 
 

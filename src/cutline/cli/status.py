@@ -71,7 +71,7 @@ def describe(told: dict[str, Any], now: float | None = None) -> str:
         share = paint.percent(told["last_sent"], told["last_whole"])
         sizes = f"{paint.size(told['last_sent'])} of {paint.size(told['last_whole'])}"
         parts.append(f"sends {share} ({sizes})")
-        parts.append(f"{told['checkpoints']} checkpoint{'' if told['checkpoints'] == 1 else 's'}")
+        parts.append(paint.count(told["checkpoints"], "checkpoint"))
     else:
         parts.append(f"sends all ({paint.size(told['last_whole'])}), no checkpoint yet")
     narrated = told.get("narrated")

@@ -104,6 +104,8 @@ class Bash:
         self._environment = dict(environment)
         self._session = secrets.token_hex(8)
         self._folder = Path(tempfile.mkdtemp(prefix="cutline-shell-"))
+        self._around = self._folder / "around"
+        self._around.write_text(AROUND)  # once: a job that has just begun may still be reading it
         self._count = 0
         self._lock = asyncio.Lock()
         self._running: tuple[asyncio.subprocess.Process, str] | None = None
@@ -191,9 +193,7 @@ class Bash:
             self._directory = self._home
         self._count += 1
         mark = f"{self._session}.{self._count}"
-        file, state, around = (self._folder / name for name in (f"command-{self._count}", "state", "around"))
-        if not around.exists():  # once: a job that has just begun may still be reading it
-            around.write_text(AROUND)
+        file, state = (self._folder / name for name in (f"command-{self._count}", "state"))
         file.write_bytes(command.encode("utf-8", "surrogateescape") + b"\n")
         given = {} if state.exists() else self._environment
         arguments = [
@@ -202,7 +202,7 @@ class Bash:
             "-c",
             LINE,
             "bash",
-            str(around),
+            str(self._around),
             str(state),
             str(file),
             "yes" if keep else "",
