@@ -616,6 +616,8 @@ def test_there_is_no_place_for_anything_of_the_headers(path: Path, store: Record
         "said_at": ["said", "session", "message", "block", "node", "request"],
         "said_words": ["text"],
         "setting": ["name", "value"],
+        "call_waiting": ["id", "text"],
+        "said_waiting": ["id", "text"],
     }  # fmt: skip
 
 

@@ -37,12 +37,15 @@ def version(path: Path) -> int:
 
 
 def vocabulary(path: Path) -> set[str]:
-    """Every trigram that either index holds."""
+    """Every trigram that either index holds, or that waits for it."""
     connection = sqlite3.connect(path)
     found = set()
     for index in ("search", "said_words"):
         connection.execute(f"CREATE VIRTUAL TABLE temp.v_{index} USING fts5vocab (main, {index}, row)")
         found |= {row[0] for row in connection.execute(f"SELECT term FROM temp.v_{index}")}
+    for table in ("call_waiting", "said_waiting"):
+        for (text,) in connection.execute(f"SELECT text FROM {table}"):
+            found |= {text[at : at + 3] for at in range(len(text) - 2)}
     connection.close()
     return found
 
@@ -67,7 +70,7 @@ def telling(words: str, session: str = "s1", **values):
 
 
 @pytest.mark.parametrize("readonly", (False, True))
-@pytest.mark.parametrize("older", (1, 2))
+@pytest.mark.parametrize("older", (1, 2, 3))
 def test_an_older_layout_is_brought_up_and_nothing_of_it_changes(path: Path, older: int, readonly: bool):
     where = address(layout1.CALL, "Bash", b'{"command":"cat importer.py"}')
     wanted = layout1.build(path, where)
@@ -78,7 +81,7 @@ def test_an_older_layout_is_brought_up_and_nothing_of_it_changes(path: Path, old
     connection.close()
     assert version(path) == older
     with Record(path, readonly=readonly) as store:
-        assert version(path) == VERSION == 3
+        assert version(path) == VERSION == 4
         assert [store.body(row.id) for row in store.requests("s1")] == wanted
         assert store.answer(2) == layout1.ANSWER and store.faults() == []
         (hit,) = store.calls(PROJECT, where)
@@ -202,12 +205,16 @@ def test_a_sound_record_has_no_faults(tmp_path_factory: pytest.TempPathFactory, 
         ("UPDATE place SET answer_block = 7", "it can't be read"),
         ("UPDATE call SET address = 'ffffffffffffffff'", "call ffffffffffffffff: another call stands where it was"),
         ("INSERT INTO search (search) VALUES ('delete-all')", "a search does not find it"),
+        ("DELETE FROM call_waiting", "a search does not find it"),
+        ("UPDATE said_waiting SET text = 'other words' WHERE id = 120", "text 120: a search does not find it"),
         ("UPDATE said SET author = 'human' WHERE id = 2", "text 2: other words stand where it was"),
         ("INSERT INTO said_words (said_words) VALUES ('delete-all')", "text 1: a search does not find it"),
     ),
 )
 def test_whatever_is_broken_is_named(path: Path, store: Record, sql: str, named: str):
     store.write(telling("about races"))
+    for number in range(40):  # so many that a batch is in the indexes, and some more wait
+        store.write(telling(f"about {number} more"))
     assert store.faults() == []
     connection = sqlite3.connect(path)
     connection.execute(sql)
@@ -215,6 +222,37 @@ def test_whatever_is_broken_is_named(path: Path, store: Record, sql: str, named:
     connection.close()
     found = store.faults()
     assert any(named in line for line in found), found
+
+
+# ----------------------------------------------------------------------------------------------- what waits is found
+
+
+def test_a_call_is_found_from_the_moment_it_is_stored(path: Path, store: Record):
+    """In front of a batch, in it, behind it, and too long to wait: a search sees no difference, newest first."""
+    long = " ".join(f"row{n}" for n in range(6_000))
+    for number in range(75):
+        store.write(telling(f"number{number}. {long if number % 30 == 29 else ''}", f"s{number}"))
+        assert [hit.session for hit in store.search(None, [f"number{number}."])] == [f"s{number}"]
+        assert {said.session for said in store.said(None, [f"NUMBER{number}."])} == {f"s{number}"}
+    with sqlite3.connect(path) as connection:
+        waits = [row[0] for row in connection.execute("SELECT id FROM call_waiting ORDER BY id")]
+    connection.close()
+    assert 0 < len(waits) < 32 and 75 in waits and 60 not in waits
+    with Record(path, readonly=True) as other:
+        assert [hit.session for hit in other.search(None, ["number"], 100)] == [f"s{n}" for n in reversed(range(75))]
+        assert [hit.session for hit in other.search(None, ["row5999"], 100)] == ["s59", "s29"]
+        assert other.search(None, ["number75."]) == [] and other.faults() == []
+
+
+def test_what_waits_is_deleted_like_what_is_indexed(path: Path, store: Record):
+    for number in range(40):
+        store.write(telling(f"common qxj{number:03}", "gone" if number % 2 else "kept"))
+    assert {"qxj", "033", "039"} <= vocabulary(path)
+    store.delete(["gone"])
+    assert store.search(None, ["qxj033"]) == [] == store.search(None, ["qxj039"])  # of the batch, and behind it
+    assert [hit.session for hit in store.search(None, ["common"], 100)] == ["kept"] * 20 and store.faults() == []
+    store.delete(["kept"])
+    assert vocabulary(path) == set() and store.sweep() and b"qxj0" not in raw(path)
 
 
 # --------------------------------------------------------------------------------------------------- deleted for good

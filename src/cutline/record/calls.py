@@ -17,12 +17,9 @@ from ..blocks import Block, ToolCall
 from ..events import Found
 from ..wire import anthropic as wire
 from ..wire.anthropic import Request
-from . import packing, reading
+from . import indexing, packing, reading
 from .reading import Body
 from .values import Recorded, text
-
-_TRIGRAMS = 64
-"""So many of a word's trigrams are looked up; the exact comparison does the rest."""
 
 _PLACES = """
     SELECT s.session, s.agent, s.client, s.project, r.at, r.id, c.address, c.tool, p.message, p.block, a.depth,
@@ -63,7 +60,8 @@ class New:
             if row is None:
                 values = (key, call.address, text(call.name))
                 id = connection.execute("INSERT INTO call (key, address, tool) VALUES (?, ?, ?)", values).lastrowid
-                connection.execute("INSERT INTO search (rowid, text) VALUES (?, ?)", (id, haystack(call)))
+                assert id is not None
+                indexing.add(connection, indexing.CALLS, id, haystack(call))
             else:
                 id = row[0]
             place = (id, session, *made, nodes[made[0]], nodes[answer[0]], answer[1], request)
@@ -109,7 +107,7 @@ def with_words(
     """Calls whose arguments or result hold all words, newest first, each at its newest place."""
     wanted = [folded for word in words if (folded := fold(word.strip()))]
     found: list[Recorded] = []
-    for id in candidates(connection, "call", "search", wanted):
+    for id in indexing.candidates(connection, indexing.CALLS, wanted):
         if len(found) >= most:
             break
         row = connection.execute(
@@ -171,22 +169,6 @@ def haystack(call: ToolCall) -> str:
         else:
             parts.append(value if isinstance(value, str) else str(value).lower())
     return fold("\n".join([*parts, call.result or ""]))
-
-
-def candidates(connection: sqlite3.Connection, table: str, index: str, words: Sequence[str]) -> Iterator[int]:
-    """Ids of a table's rows that may hold all words by its index of trigrams, newest first."""
-    query = trigrams(words)
-    if query:
-        rows = connection.execute(f"SELECT rowid FROM {index} WHERE {index} MATCH ? ORDER BY rowid DESC", (query,))
-    else:
-        rows = connection.execute(f"SELECT id FROM {table} ORDER BY id DESC")
-    return (row[0] for row in rows)
-
-
-def trigrams(words: Sequence[str]) -> str:
-    """The query that asks for all trigrams of the words; "" where no word has one."""
-    found = dict.fromkeys(word[at : at + 3] for word in words for at in range(min(len(word) - 2, _TRIGRAMS)))
-    return " AND ".join('"' + trigram.replace('"', '""') + '"' for trigram in found)
 
 
 def _content(request: Request, answer: Block) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 from ..errors import InputError
-from . import calls, packing, parts, words
+from . import calls, indexing, packing, parts, words
 from .rebuilding import answer_of, body_of
 
 _CACHED = 64 << 20
@@ -108,7 +108,7 @@ def _requests(connection: sqlite3.Connection, progress: _Progress) -> Iterator[s
 
 
 def _calls(connection: sqlite3.Connection, progress: _Progress) -> Iterator[str]:
-    get, index = _Kept(), _Index(connection, "search")
+    get, index = _Kept(), _Index(connection, indexing.CALLS)
     for id, address, key in connection.execute("SELECT id, address, key FROM call ORDER BY id").fetchall():
         name, texts = f"call {address}", set()
         try:
@@ -126,7 +126,7 @@ def _calls(connection: sqlite3.Connection, progress: _Progress) -> Iterator[str]
 
 
 def _texts(connection: sqlite3.Connection, progress: _Progress) -> Iterator[str]:
-    get, index = _Kept(), _Index(connection, "said_words")
+    get, index = _Kept(), _Index(connection, indexing.TEXTS)
     for id, author, key in connection.execute("SELECT id, author, key FROM said ORDER BY id").fetchall():
         name, text = f"text {id}", None
         try:
@@ -165,13 +165,19 @@ class _Kept:
 class _Index:
     """Asks an index for texts, each by one of its first trigrams; each trigram is asked for once, for all its rows."""
 
-    def __init__(self, connection: sqlite3.Connection, name: str) -> None:
-        self._connection, self._name = connection, name
+    def __init__(self, connection: sqlite3.Connection, index: indexing.Index) -> None:
+        self._connection, self._name = connection, index.name
+        self._waiting = indexing.waiting(connection, index)
+        self._lost: list[str] = []
         self._asked: dict[str, set[int]] = {}
         self._names: dict[int, str] = {}
 
     def ask(self, id: int, name: str, texts: set[str]) -> None:
         """Ask for what has one of these texts; which of them is in the index, nothing says."""
+        if id in self._waiting:
+            if self._waiting[id] not in texts:
+                self._lost.append(name)
+            return
         tried = [[text[at : at + 3] for at in range(min(len(text) - 2, _TRIED))] for text in texts]
         shared = [trigram for trigram in tried[0] if all(trigram in other for other in tried)] if tried else []
         if shared:
@@ -181,10 +187,11 @@ class _Index:
 
     def missing(self) -> Iterator[str]:
         """What a search does not find, a line each."""
+        yield from (f"{name}: a search does not find it" for name in self._lost)
         select = f"SELECT rowid FROM {self._name} WHERE {self._name} MATCH ?"
         for trigram, ids in self._asked.items():
             try:
-                found = {id for (id,) in self._connection.execute(select, (calls.trigrams([trigram]),))}
+                found = {id for (id,) in self._connection.execute(select, (indexing.trigrams([trigram]),))}
             except _BROKEN as error:
                 yield f"the search index can't be read ({_what(error)})"
                 return

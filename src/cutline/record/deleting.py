@@ -7,9 +7,9 @@ Law: one transaction; what another session has too stays, byte for byte. Afterwa
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from . import calls, packing, settings, words
+from . import calls, indexing, packing, settings, words
 from .packing import get
 from .values import Deleted
 
@@ -28,8 +28,8 @@ def sessions(connection: sqlite3.Connection, names: Sequence[str]) -> Deleted:
     gone_calls = _alone(connection, "call", "place")
     gone_texts = _alone(connection, "said", "said_at")
     rebuild = [
-        _unlike(connection) or _forget(connection, "search", gone_calls, calls.text_of),
-        _forget(connection, "said_words", gone_texts, words.text_of),
+        _unlike(connection) or indexing.forget(connection, indexing.CALLS, gone_calls, calls.text_of),
+        indexing.forget(connection, indexing.TEXTS, gone_texts, words.text_of),
     ]
     for table in ("place", "said_at"):
         connection.execute(f"DELETE FROM {table} WHERE session IN gone")
@@ -42,15 +42,14 @@ def sessions(connection: sqlite3.Connection, names: Sequence[str]) -> Deleted:
     connection.execute("DROP TABLE gone")
     connection.execute("DROP TABLE named")
     _bytes(connection)
-    for index, table, text_of, broken in (
-        ("search", "call", calls.text_of, rebuild[0]),
-        ("said_words", "said", words.text_of, rebuild[1]),
+    for index, text_of, broken in (
+        (indexing.CALLS, calls.text_of, rebuild[0]),
+        (indexing.TEXTS, words.text_of, rebuild[1]),
     ):
         if broken:
-            _index_anew(connection, index, table, text_of)
+            indexing.build(connection, index, text_of)
         else:
-            # Merged into one piece: only so does the index drop what it was told to forget.
-            connection.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")
+            indexing.merge(connection, index)
     settings.put(connection, settings.OWED, "1")
     return Deleted(tuple(names), requests, len(gone_calls), len(gone_texts), documents)
 
@@ -114,35 +113,6 @@ def _unlike(connection: sqlite3.Connection) -> bool:
         if isinstance(error, sqlite3.OperationalError):
             raise
         return True
-
-
-def _forget(
-    connection: sqlite3.Connection, index: str, ids: Sequence[int], text_of: Callable[[sqlite3.Connection, int], str]
-) -> bool:
-    """Take rows out of an index; True where that can't be done, because what they held is damaged."""
-    try:
-        for id in ids:
-            connection.execute(
-                f"INSERT INTO {index} ({index}, rowid, text) VALUES ('delete', ?, ?)", (id, text_of(connection, id))
-            )
-    except (sqlite3.DatabaseError, ValueError, LookupError) as error:
-        if isinstance(error, sqlite3.OperationalError):
-            raise
-        return True
-    return False
-
-
-def _index_anew(
-    connection: sqlite3.Connection, index: str, table: str, text_of: Callable[[sqlite3.Connection, int], str]
-) -> None:
-    """Build an index from what is left; what is damaged is not found any more."""
-    connection.execute(f"INSERT INTO {index} ({index}) VALUES ('delete-all')")
-    for (id,) in connection.execute(f"SELECT id FROM {table} ORDER BY id").fetchall():
-        try:
-            text = text_of(connection, id)
-        except (sqlite3.DatabaseError, ValueError, LookupError):
-            continue
-        connection.execute(f"INSERT INTO {index} (rowid, text) VALUES (?, ?)", (id, text))
 
 
 def _bytes(connection: sqlite3.Connection) -> None:

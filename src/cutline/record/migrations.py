@@ -34,4 +34,10 @@ def to_3(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE request ADD COLUMN format TEXT NOT NULL DEFAULT ''")
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (to_2, to_3)
+def to_4(connection: sqlite3.Connection) -> None:
+    """What waits for the indexes: short texts go into them by the batch (`indexing`)."""
+    for table in ("call_waiting", "said_waiting"):
+        connection.execute(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, text TEXT NOT NULL)")
+
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (to_2, to_3, to_4)

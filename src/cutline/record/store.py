@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
-from . import calls, deleting, masking, packing, parts, place, schema, settings, transfer, words
+from . import calls, deleting, indexing, masking, packing, parts, place, schema, settings, transfer, words
 from .checking import faults
 from .preparing import Known, Prepared, all_marks, prepare
 from .rebuilding import answer_of, body_of
@@ -142,6 +142,7 @@ class Record:
             if prepared.new:
                 prepared.new.store(connection, session, id, nodes)
             words.store(connection, session, id, prepared.texts, nodes)
+            indexing.settle(connection)
         self._remember(key, id, prepared, known, nodes)
         return id
 

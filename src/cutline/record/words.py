@@ -16,8 +16,8 @@ from ..errors import Unreadable
 from ..plan import words_of
 from ..wire import anthropic as wire
 from ..wire.anthropic import Request
-from . import packing, reading
-from .calls import candidates, fold
+from . import indexing, packing, reading
+from .calls import fold
 from .reading import Body
 from .values import Said
 
@@ -76,7 +76,12 @@ def of_answer(answer: bytes, message: int) -> list[Text]:
 
 
 def store(
-    connection: sqlite3.Connection, session: int, request: int, found: Sequence[Text], nodes: Sequence[int | None]
+    connection: sqlite3.Connection,
+    session: int,
+    request: int,
+    found: Sequence[Text],
+    nodes: Sequence[int | None],
+    add: indexing.Add = indexing.add,
 ) -> None:
     """Put texts into the index; `nodes[i]` is the node of message i, nothing there for an answer's."""
     for author, text, message, block in found:
@@ -84,7 +89,8 @@ def store(
         row = connection.execute("SELECT id FROM said WHERE key = ?", (key,)).fetchone()
         if row is None:
             id = connection.execute("INSERT INTO said (key, author) VALUES (?, ?)", (key, author)).lastrowid
-            connection.execute("INSERT INTO said_words (rowid, text) VALUES (?, ?)", (id, fold(text)))
+            assert id is not None
+            add(connection, indexing.TEXTS, id, fold(text))
         else:
             id = row[0]
         node = nodes[message] if message < len(nodes) else None
@@ -105,7 +111,7 @@ def with_words(
     """Texts that hold all words, whatever their case, newest first, each at its newest place."""
     folded = [word for given in wanted if (word := fold(given.strip()))]
     found: list[Said] = []
-    for id in candidates(connection, "said", "said_words", folded):
+    for id in indexing.candidates(connection, indexing.TEXTS, folded):
         if len(found) >= most:
             break
         row = connection.execute(
@@ -173,10 +179,11 @@ def _fill_one(connection: sqlite3.Connection, session: int, row: tuple[Any, ...]
     request = wire.read(b'{"messages":[%s],%s' % (b",".join(literals), _settings(framed)))
     found = [text._replace(message=text.message + known) for text in texts(request)]
     nodes = [None] * known + [one for one, _ in reversed(chain)]
-    store(connection, session, id, found, nodes)
+    store(connection, session, id, found, nodes, indexing.write)
     seen.update(one for one, _ in chain)
     if kind == "turn" and answer is not None:
-        store(connection, session, id, of_answer(packing.get(connection, answer), total or known), [])
+        said = of_answer(packing.get(connection, answer), total or known)
+        store(connection, session, id, said, [], indexing.write)
 
 
 def _settings(frame: bytes) -> bytes:
