@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -138,3 +140,43 @@ def test_a_servers_tools(tree: Path):
         names = [tool["name"] for tool in model.main[0].body["tools"]]
         assert "mcp__files__shout" in names and "mcp__files__micro_handoff" not in names
         assert (model.main[-1].calls[0].result or "").startswith("HEY")
+
+
+REACHED = '''
+import sys
+from mcp.server.mcpserver import Context, MCPServer
+app = MCPServer("far")
+@app.tool()
+def who(ctx: Context) -> str:
+    """Says who asks."""
+    return "asked by " + ctx.request_context.request.headers["authorization"]
+app.run("streamable-http", port=int(sys.argv[1]))
+'''
+
+
+def test_a_server_that_is_reached_by_its_address(tree: Path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    (tree / "far.py").write_text(REACHED)
+    headers = {"Authorization": "Bearer ${FAR_KEY:-of the file}"}
+    far = {"type": "http", "url": f"http://127.0.0.1:{port}/mcp", "headers": headers}
+    (tree / ".mcp.json").write_text(json.dumps({"mcpServers": {"far": far}}))
+    asks = Answer("I ask it, because its answer is wanted; I expect a name.", [Call("mcp__far__who", {})])
+    server = subprocess.Popen([sys.executable, str(tree / "far.py"), str(port)], stderr=subprocess.DEVNULL)
+    try:
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                break
+            time.sleep(0.05)
+        with Model([asks, Answer("The file asks.")], refuses=refuses) as model:
+            code, _, noted = run(tree, model, "-p", "Who asks?", "--approve", "auto")
+            assert code == 0, noted
+            assert (model.main[-1].calls[0].result or "").startswith("asked by Bearer of the file"), noted
+    finally:
+        server.kill()
+        server.wait()
+    with Model([Answer("Nobody answers.")], refuses=refuses) as model:
+        code, _, noted = run(tree, model, "-p", "Who asks?", "--approve", "auto")
+        assert code == 0 and f"MCP server far (http://127.0.0.1:{port}/mcp): " in noted and "Traceback" not in noted

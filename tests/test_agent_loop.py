@@ -328,6 +328,31 @@ def test_a_tool_can_neither_approve_nor_hint_nor_forge_a_checkpoint(tmp_path: Pa
     assert [text for text in said(model.main[-1].raw) if text.startswith(HINT)] == []
 
 
+def test_what_was_allowed_is_what_is_written(tmp_path: Path):
+    """A file that changes between the diff and the answer is shown again; what is then allowed is done."""
+    from cutline.agent.tools.files import WRITE
+
+    target = tmp_path / "limits.py"
+    target.write_text("LIMIT = 7\n")
+    call = Call("write", {"file_path": str(target), "content": "LIMIT = 8\n"})
+
+    def allow(one: ev.ApprovalAsked) -> Approval:
+        if "LIMIT = 7" in one.diff:
+            target.write_text("LIMIT = 9  # another program's\n")
+        return Approval(True)
+
+    async def go(made: Any) -> None:
+        await made.session.turn("Raise it.")
+
+    script = [Answer("I raise the limit to 8, because 7 is too low.", [call]), Answer("It is 8.")]
+    face = Noting(says=allow)
+    _, made = talk(tmp_path, script, go, tools=[WRITE], face=face, rule=lambda *_: ("ask", "edits"), gate="off")
+    first, second = made.face.of(ev.ApprovalAsked)
+    assert first.reason == "edits" and "-LIMIT = 7" in first.diff
+    assert "changed while" in second.reason and "-LIMIT = 9" in second.diff
+    assert target.read_text() == "LIMIT = 8\n" and len(made.face.of(ev.Approved)) == 1
+
+
 @pytest.mark.slow
 def test_what_the_human_asks_of_the_harness(tmp_path: Path):
     from cutline.agent import commands

@@ -37,6 +37,7 @@ _LONGEST_S = 600.0  # a provider that asks for more is not waited for
 STOPPED = "Stopped by the human before it ended."
 NOT_RUN = "Not run: the human stopped the turn before it began."
 UNREADABLE = "Not run: the arguments are no JSON object."
+CHANGED = "the file changed while this waited for an answer: look again"
 
 
 class Own(Protocol):
@@ -364,9 +365,13 @@ class Session:
     async def _approval(self, call: Call, tool: Tool, place: Place, reason: str) -> None:
         assert call.arguments is not None
         diff = tool.preview(call.arguments, place) if tool.preview else ""
-        asked = ev.ApprovalAsked(call.id, call.name, call.arguments, reason, diff)
-        self.emit(asked)
-        said = await self._held.face.approve(asked)
+        while True:
+            self.emit(asked := ev.ApprovalAsked(call.id, call.name, call.arguments, reason, diff))
+            said = await self._held.face.approve(asked)
+            seen, diff = diff, tool.preview(call.arguments, place) if tool.preview else ""
+            if diff == seen or not said.allow:
+                break
+            reason = CHANGED  # what was allowed is not what would be done
         if not said.allow:
             self.emit(ev.Denied(call.id, said.reason or "the human denied it", said.words))
             return
