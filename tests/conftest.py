@@ -1,7 +1,9 @@
 """What several tests share: the recorded sessions, and how hard generated inputs are tried."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -21,6 +23,26 @@ def pytest_configure(config: pytest.Config) -> None:
     """`-m slow` tries harder; it is chosen here, before the tests are imported, since @given reads it there."""
     slow = "slow" in config.option.markexpr.replace("not slow", "")
     settings.load_profile("slow" if slow else "ordinary")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """What is slow as a whole is not even read in the ordinary run: a quarter of all lines, and heavy libraries."""
+    whole = collection_path.parent.name in ("live", "sdks") and collection_path.name.startswith("test_")
+    return True if whole and "not slow" in config.option.markexpr else None
+
+
+# The ordinary run takes recorded files below so many bytes, which hold every kind of record; -m slow takes all.
+LARGE = 800_000
+
+
+def smaller(files: Iterable[Path]) -> list[Path]:
+    """Those that the ordinary run takes."""
+    return [path for path in files if path.stat().st_size < LARGE]
+
+
+def large_ones_slow(files: Iterable[Path]) -> list[Any]:
+    """All as parameters, those that the ordinary run does not take marked as slow."""
+    return [path if path.stat().st_size < LARGE else pytest.param(path, marks=pytest.mark.slow) for path in files]
 
 
 def claude_code_files() -> list[Path]:

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+import commands
 import cutline
 import made
 
 
 class Shell:
-    """Runs `cutline` as a process in a bare home with one project."""
+    """Runs `cutline` in a bare home with one project; `begun` starts Python for it, as a person's shell does."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -23,15 +24,20 @@ class Shell:
         self.folder = home / ".claude" / "projects" / cutline_folder(self.project)
 
     def __call__(self, *args: str, stdin: bytes = b"", env: dict | None = None) -> subprocess.CompletedProcess:
-        environment = {"PATH": os.environ["PATH"], "HOME": str(self.home), "NO_COLOR": "1", **(env or {})}
+        return commands.run(*args, cwd=self.project, env=self.environment(env), stdin=stdin)
+
+    def begun(self, *args: str, env: dict | None = None) -> subprocess.CompletedProcess:
         return subprocess.run(
             [sys.executable, "-c", "from cutline.cli import main; main()", *args],
             cwd=self.project,
-            env=environment,
-            input=stdin,
+            env=self.environment(env),
+            input=b"",
             capture_output=True,
             timeout=60,
         )
+
+    def environment(self, more: dict | None) -> dict[str, str]:
+        return {"PATH": os.environ["PATH"], "HOME": str(self.home), "NO_COLOR": "1", **(more or {})}
 
     def session(self, checkpoint: bool = False, id: str = made.ID) -> Path:
         return made.small(checkpoint, id, str(self.project)).write(self.folder / f"{id}.jsonl")

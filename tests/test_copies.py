@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import made
-from conftest import SHARED, claude_code_files
+from conftest import SHARED, claude_code_files, smaller
 from cutline.errors import InputError, NothingToCut
 from cutline.sessions.claude_code import open_session
 from cutline.sessions.cutting import execute, prospect
@@ -187,11 +187,20 @@ def test_a_kill_at_any_moment_leaves_no_half_copy_and_the_next_run_clears_up(tmp
     assert left_over, "no kill fell into a write: the test tested nothing"
 
 
+PLACES = [
+    pytest.param(None, smaller(claude_code_files()), 5, id="smaller"),
+    *(
+        pytest.param(at, claude_code_files(), 12, marks=pytest.mark.slow, id=f"all-{at}")
+        for at in (None, "last", "end", "human:2")
+    ),
+]
+
+
 @pytest.mark.skipif(not claude_code_files(), reason="../shared/data is not on this machine")
-@pytest.mark.parametrize("at", (None, *(pytest.param(at, marks=pytest.mark.slow) for at in ("last", "end", "human:2"))))
-def test_every_recorded_session_is_copied_and_proven(tmp_path: Path, at: str | None):
+@pytest.mark.parametrize(("at", "files", "least"), PLACES)
+def test_every_recorded_session_is_copied_and_proven(tmp_path: Path, at: str | None, files: list[Path], least: int):
     copied = 0
-    for source in claude_code_files():
+    for source in files:
         path = tmp_path / source.name
         path.write_bytes(source.read_bytes())
         try:
@@ -206,7 +215,7 @@ def test_every_recorded_session_is_copied_and_proven(tmp_path: Path, at: str | N
         old = {record.parent for record in open_session(path).log.records}
         assert all(record["parentUuid"] in old for record in new), "no link is made to a record that is not there"
         copy.path.unlink()
-    assert copied >= 12
+    assert copied >= least
 
 
 def test_a_client_s_own_copies_of_requests_are_not_carried_along(tmp_path: Path):

@@ -3,13 +3,12 @@
 import json
 import os
 import stat
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import commands
 from conftest import SHARED
 from cutline.blocks import address
 from cutline.errors import CutlineError, InputError, NothingToCut
@@ -528,15 +527,9 @@ def test_the_commands_take_a_session_of_copilot(home: Path, tmp_path: Path):
     known = {**os.environ, "HOME": str(home.parents[1]), "NO_COLOR": "1", "CLAUDE_CONFIG_DIR": str(tmp_path / "none")}
 
     def run(*arguments: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-c", "from cutline.cli import main; main()", *arguments],
-            cwd=cwd,
-            env=known,
-            capture_output=True,
-            text=True,
-        )
+        done = commands.run(*arguments, cwd=cwd, env=known)
         assert done.returncode == 0, done.stderr
-        return done.stdout
+        return done.stdout.decode()
 
     assert "Count." in run("ls") and ID in run("ls", "--json")
     assert "Count." in run()

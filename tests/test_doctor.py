@@ -1,16 +1,21 @@
 """`cutline doctor`: what it looks at, what it says is missing, and that it leaves nothing behind."""
 
+import contextlib
 import json
 import os
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
+from click.testing import CliRunner
 
+import commands
+from cutline import mandate
+from cutline.cli import cli
 from cutline.events import Channels
 from cutline.launch import doctor, start
 from cutline.sessions import clients
@@ -34,17 +39,25 @@ class Machine:
         told: dict[str, Any] = json.loads(done.stdout)
         return done.returncode, told
 
+    def quick(self, *arguments: str, **environment: str) -> tuple[int, dict[str, Any]]:
+        """The same in this process, with the tools there: their server takes a second to begin, each time."""
+        (self.root / "work").mkdir(exist_ok=True)
+        tools = [tool["name"] for tool in mandate.TOOLS]
+        with (
+            mock.patch.dict(os.environ, self.environment(environment), clear=True),
+            mock.patch.object(doctor, "_listed", lambda here, environment: tools),
+            contextlib.chdir(self.root / "work"),
+        ):
+            done = CliRunner().invoke(cli, ["doctor", *arguments, "--json"])
+        return done.exit_code, json.loads(done.stdout)
+
+    def environment(self, more: dict[str, str]) -> dict[str, str]:
+        return {"HOME": str(self.root), "PATH": f"{self.root / 'bin'}:/bin:/usr/bin", "COLUMNS": "100", **more}
+
     def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         (self.root / "work").mkdir(exist_ok=True)
-        return subprocess.run(
-            [sys.executable, "-P", "-m", "cutline", "doctor", *arguments],
-            cwd=self.root / "work",
-            env={"HOME": str(self.root), "PATH": f"{self.root / 'bin'}:/bin:/usr/bin", "COLUMNS": "100", **environment},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = commands.run("doctor", *arguments, cwd=self.root / "work", env=self.environment(environment))
+        return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 @pytest.fixture
@@ -93,21 +106,23 @@ def test_a_client_that_is_ready(machine: Machine):
 
 def test_a_client_that_a_run_would_refuse_says_what_to_do(machine: Machine):
     machine.install("gemini", "0.61.0")
-    code, told = machine("gemini")
+    code, told = machine.quick("gemini")
     assert code == 2 and not told["works"]
     assert "set GEMINI_API_KEY" in text(told, "gemini", "wire")
 
 
 def test_another_version_is_no_fault(machine: Machine):
     machine.install("codex", "9.9.9")
-    _, told = machine("codex", CODEX_API_KEY="k")
+    _, told = machine.quick("codex", CODEX_API_KEY="k")
     assert states(told, "codex")["copies"] == "note"
     assert "measured with 0.171.0, not with 9.9.9" in text(told, "codex", "copies")
 
 
 def test_a_gateways_path_is_not_shown(machine: Machine):
     machine.install("claude", "2.1.332")
-    _, told = machine("claude", ANTHROPIC_BASE_URL="https://gateway.example:8443/secret-path", ANTHROPIC_API_KEY="k")
+    _, told = machine.quick(
+        "claude", ANTHROPIC_BASE_URL="https://gateway.example:8443/secret-path", ANTHROPIC_API_KEY="k"
+    )
     assert text(told, "claude", "wire").startswith("https://gateway.example:8443; ")
     assert "secret-path" not in json.dumps(told)
     assert text(told, "claude", "login") == "an API key (ANTHROPIC_API_KEY)"
@@ -117,7 +132,7 @@ def test_a_subscription_is_told_by_its_file(machine: Machine):
     machine.install("claude", "2.1.332")
     (machine.root / ".claude").mkdir()
     (machine.root / ".claude" / ".credentials.json").write_text('{"claudeAiOauth": {"accessToken": "secret"}}')
-    _, told = machine("claude")
+    _, told = machine.quick("claude")
     assert text(told, "claude", "login") == "a subscription" and "secret" not in json.dumps(told)
 
 
@@ -163,7 +178,7 @@ def test_it_is_read_from_the_clients_latest_session(machine: Machine):
     folder = machine.root / ".claude" / "projects" / "-work"
     folder.mkdir(parents=True)
     session.write(folder / f"{session.id}.jsonl")
-    _, told = machine("claude", ANTHROPIC_API_KEY="k")
+    _, told = machine.quick("claude", ANTHROPIC_API_KEY="k")
     assert "claude-sonnet-4-5, latest session: 1 of 1 calls narrated, in text" in text(told, "claude", "narration")
 
 

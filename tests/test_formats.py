@@ -147,7 +147,7 @@ def test_an_item_of_a_usual_shape_is_read_as_any_other(format: str, data: Any) -
     _read_both_ways(data.draw(abroad.bodies(format)))
 
 
-@pytest.mark.skipif(not wire_bodies.recorded(), reason=wire_bodies.MISSING)
+@pytest.mark.skipif(not wire_bodies.SESSIONS.is_dir(), reason=wire_bodies.MISSING)
 def test_recorded_items_of_usual_shapes_are_read_as_any_others() -> None:
     for _, format, body in wire_bodies.recorded():
         if format in FORMATS:
@@ -218,7 +218,7 @@ def test_more_bytes_behind_a_body_are_a_doubt(format: str) -> None:
 # -------------------------------------------------------------------------------------------- recorded bodies
 
 
-@pytest.mark.skipif(not wire_bodies.recorded(), reason=wire_bodies.MISSING)
+@pytest.mark.skipif(not wire_bodies.SESSIONS.is_dir(), reason=wire_bodies.MISSING)
 @pytest.mark.parametrize("format", FORMATS)
 def test_recorded_bodies_are_cut_at_many_places_and_proven(format: str) -> None:
     key = {"openai_responses": "input", "gemini": "contents"}.get(format, "messages")

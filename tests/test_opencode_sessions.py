@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from conftest import SHARED
+from conftest import SHARED, large_ones_slow, smaller
 from cutline import spans
 from cutline.blocks import address
 from cutline.errors import CutlineError, InputError, NothingToCut
@@ -243,7 +243,7 @@ def test_every_recorded_session_is_read_whole(path: Path, manifest: dict[str, An
 
 
 @needs_data
-@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", large_ones_slow(RECORDED), ids=lambda path: path.stem)
 def test_words_arguments_and_results_are_the_file_s_own_literals(path: Path) -> None:
     session, data = opencode.open_session(path), path.read_bytes()
     view = session.history.body.decode("latin-1")
@@ -264,10 +264,25 @@ def test_words_arguments_and_results_are_the_file_s_own_literals(path: Path) -> 
 
 
 @needs_data
-@pytest.mark.parametrize("at", (None, "last", "end", "human:2"))
-def test_every_recorded_session_is_copied_and_proven(tmp_path: Path, at: str | None) -> None:
+@pytest.mark.parametrize(
+    ("at", "files", "least"),
+    [
+        (None, smaller(RECORDED), 3),
+        ("end", smaller(RECORDED), 3),
+        # Two of them have turns with something before, and both are large.
+        *((at, [path for path in RECORDED if path.stem == "nimbus_37364f83fa"], 1) for at in ("last", "human:2")),
+        *(
+            pytest.param(at, RECORDED, least, marks=pytest.mark.slow)
+            for at, least in ((None, 5), ("last", 2), ("end", 5), ("human:2", 2))
+        ),
+    ],
+    ids=lambda value: f"{len(value)}-files" if isinstance(value, list) else str(value),
+)
+def test_every_recorded_session_is_copied_and_proven(
+    tmp_path: Path, at: str | None, files: list[Path], least: int
+) -> None:
     copied = 0
-    for source in RECORDED:
+    for source in files:
         path = tmp_path / source.name
         path.write_bytes(source.read_bytes())
         try:
@@ -282,11 +297,13 @@ def test_every_recorded_session_is_copied_and_proven(tmp_path: Path, at: str | N
         ids = [one.id for one in again.source.messages] + [p.id for one in again.source.messages for p in one.parts]
         assert len(ids) == len(set(ids)), "recorded ids are blacked out, those of a copy are not"
         copy.path.unlink()
-    assert copied >= {"last": 2, "human:2": 2}.get(str(at), 5)
+    assert copied >= least
 
 
 @needs_data
-@pytest.mark.parametrize("path", [path for path in RECORDED if path.suffix == ".json"], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", large_ones_slow(path for path in RECORDED if path.suffix == ".json"), ids=lambda path: path.stem
+)
 def test_every_recorded_session_is_cut_at_a_checkpoint(tmp_path: Path, path: Path) -> None:
     whole = json.loads(path.read_bytes())
     model = next(one for one in reversed(whole["messages"]) if any(p["type"] == "tool" for p in one["parts"]))

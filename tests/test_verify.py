@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from bodies import BUGS, CHECKPOINT, bodies, bodies_of, body, session_files
+from conftest import large_ones_slow
 from cutline import CutError, cut, verify
 from cutline.cut import cut_session
 from cutline.verify.fates import read_model, tagged_narration
@@ -257,7 +258,7 @@ def test_another_option_is_another_cut():
 # Real histories
 
 
-@pytest.mark.parametrize("path", session_files(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", large_ones_slow(session_files()), ids=lambda path: path.stem)
 def test_every_recorded_session_is_cut_as_the_contract_says(path: Path):
     for name, before in bodies_of(path):
         for options in ({}, {"notice": False, "join": None}):
