@@ -413,8 +413,11 @@ def test_a_deletion_beside_a_process_that_writes(path: Path):
     with Record(path) as store:
         store.write(exchange(bodies.body(session(30)), "gone"))
     code = """
+import time
 with Record(path) as store:
     for turns in range(1, 50):
+        while turns == 49 and not path.with_name("deleted").exists():
+            time.sleep(0.01)
         store.write(test_record.exchange(bodies.body(test_record.session(turns)), "busy"))
         print(turns, flush=True)
 """
@@ -427,6 +430,8 @@ with Record(path) as store:
             if int(line) in (10, 20):
                 store.delete(["busy"])
                 store.sweep()
+            if int(line) == 20:
+                path.with_name("deleted").touch()
         assert process.communicate()[1] == "" and process.returncode == 0
         rows = store.requests("busy")
         assert 0 < len(rows) <= 39 and store.body(rows[-1].id) == bodies.body(session(49))
