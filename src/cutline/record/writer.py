@@ -23,6 +23,13 @@ _LOOK = 3_600.0
 """Seconds between two looks at whether the day is over."""
 
 
+_STEP = threading.Lock()
+"""Held while a thread of ours is inside of SQLite: a fork then would leave the child locks that nobody gives back."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_STEP.acquire, after_in_parent=_STEP.release, after_in_child=_STEP.release)
+
+
 class Writer:
     """Writes to the record in the background.
 
@@ -91,10 +98,11 @@ class Writer:
                 item, asked = self._queue[0], self._asked
             passing = False
             try:
-                if record is None:
-                    record = Record(self._path, timeout=self._timeout)
-                _store(record, item)
-                self.notes = record.notes
+                with _STEP:
+                    if record is None:
+                        record = Record(self._path, timeout=self._timeout)
+                    _store(record, item)
+                    self.notes = record.notes
                 stored = True
             except Exception as error:
                 stored, passing = False, isinstance(error, RecordFault) and error.passing
@@ -117,11 +125,13 @@ class Writer:
                 looked = time.monotonic()
                 self._look_after(record)
         if record is not None:
-            record.close()
+            with _STEP:
+                record.close()
 
     def _look_after(self, record: Record) -> None:
         try:
-            record.look_after(time.time())
+            with _STEP:
+                record.look_after(time.time())
         except Exception as error:
             self.fault = _line(error)
 
