@@ -1,7 +1,7 @@
 """What several tests share: the recorded sessions, and how hard generated inputs are tried."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,11 @@ def smaller(files: Iterable[Path]) -> list[Path]:
 def large_ones_slow(files: Iterable[Path]) -> list[Any]:
     """All as parameters, those that the ordinary run does not take marked as slow."""
     return [path if path.stat().st_size < LARGE else pytest.param(path, marks=pytest.mark.slow) for path in files]
+
+
+def tried(name: str, files: Sequence[Path], least: Mapping[str | None, int], *marks: pytest.MarkDecorator) -> list[Any]:
+    """Parameters `at, files, least`: a cut at each place tried in all of the files, and how many of them have it."""
+    return [pytest.param(at, files, count, marks=marks, id=f"{at}-{name}") for at, count in least.items()]
 
 
 def claude_code_files() -> list[Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import two_ends
 from agent_made import refuses
 from cutline.demo.model import Answer, Asked, Call, Model
 
@@ -154,6 +154,11 @@ app.run("streamable-http", port=int(sys.argv[1]))
 '''
 
 
+def answers(port: int) -> bool:
+    with socket.socket() as asking:
+        return asking.connect_ex(("127.0.0.1", port)) == 0
+
+
 def test_a_server_that_is_reached_by_its_address(tree: Path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -165,11 +170,7 @@ def test_a_server_that_is_reached_by_its_address(tree: Path):
     asks = Answer("I ask it, because its answer is wanted; I expect a name.", [Call("mcp__far__who", {})])
     server = subprocess.Popen([sys.executable, str(tree / "far.py"), str(port)], stderr=subprocess.DEVNULL)
     try:
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                break
-            time.sleep(0.05)
+        assert two_ends.until(lambda: answers(port), 60)
         with Model([asks, Answer("The file asks.")], refuses=refuses) as model:
             code, _, noted = run(tree, model, "-p", "Who asks?", "--approve", "auto")
             assert code == 0, noted

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from conftest import SHARED, large_ones_slow, smaller
+from conftest import SHARED, large_ones_slow, smaller, tried
 from cutline.errors import CutError, InputError, NothingToCut
 from cutline.recall import of_session
 from cutline.sessions import clients
@@ -660,13 +660,9 @@ def test_a_person_s_messages_are_counted_as_a_person_counts(path: Path) -> None:
 @pytest.mark.parametrize(
     ("at", "files", "least"),
     [
-        *((at, smaller(FILES), least) for at, least in ((None, 5), ("last", 3), ("end", 5), ("human:2", 1))),
-        *(
-            pytest.param(at, FILES, least, marks=pytest.mark.slow)
-            for at, least in ((None, 10), ("last", 7), ("end", 10), ("human:2", 4))
-        ),
+        *tried("smaller", smaller(FILES), {None: 5, "last": 3, "end": 5, "human:2": 1}),
+        *tried("all", FILES, {None: 10, "last": 7, "end": 10, "human:2": 4}, pytest.mark.slow),
     ],
-    ids=lambda value: f"{len(value)}-files" if isinstance(value, list) else str(value),
 )
 def test_every_recorded_session_is_copied_and_proven(
     tmp_path: Path, at: str | None, files: list[Path], least: int

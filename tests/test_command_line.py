@@ -4,7 +4,6 @@ import json
 import os
 import stat
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ import made
 
 
 class Shell:
-    """Runs `cutline` in a bare home with one project; `begun` starts Python for it, as a person's shell does."""
+    """Runs `cutline` in a bare home with one project."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -24,20 +23,8 @@ class Shell:
         self.folder = home / ".claude" / "projects" / cutline_folder(self.project)
 
     def __call__(self, *args: str, stdin: bytes = b"", env: dict | None = None) -> subprocess.CompletedProcess:
-        return commands.run(*args, cwd=self.project, env=self.environment(env), stdin=stdin)
-
-    def begun(self, *args: str, env: dict | None = None) -> subprocess.CompletedProcess:
-        return subprocess.run(
-            [sys.executable, "-c", "from cutline.cli import main; main()", *args],
-            cwd=self.project,
-            env=self.environment(env),
-            input=b"",
-            capture_output=True,
-            timeout=60,
-        )
-
-    def environment(self, more: dict | None) -> dict[str, str]:
-        return {"PATH": os.environ["PATH"], "HOME": str(self.home), "NO_COLOR": "1", **(more or {})}
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.home), "NO_COLOR": "1", **(env or {})}
+        return commands.run(*args, cwd=self.project, env=environment, stdin=stdin)
 
     def session(self, checkpoint: bool = False, id: str = made.ID) -> Path:
         return made.small(checkpoint, id, str(self.project)).write(self.folder / f"{id}.jsonl")

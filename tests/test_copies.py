@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import made
-from conftest import SHARED, claude_code_files, smaller
+from conftest import SHARED, claude_code_files, smaller, tried
 from cutline.errors import InputError, NothingToCut
 from cutline.sessions.claude_code import open_session
 from cutline.sessions.cutting import execute, prospect
@@ -187,17 +187,14 @@ def test_a_kill_at_any_moment_leaves_no_half_copy_and_the_next_run_clears_up(tmp
     assert left_over, "no kill fell into a write: the test tested nothing"
 
 
-PLACES = [
-    pytest.param(None, smaller(claude_code_files()), 5, id="smaller"),
-    *(
-        pytest.param(at, claude_code_files(), 12, marks=pytest.mark.slow, id=f"all-{at}")
-        for at in (None, "last", "end", "human:2")
-    ),
-]
-
-
 @pytest.mark.skipif(not claude_code_files(), reason="../shared/data is not on this machine")
-@pytest.mark.parametrize(("at", "files", "least"), PLACES)
+@pytest.mark.parametrize(
+    ("at", "files", "least"),
+    [
+        *tried("smaller", smaller(claude_code_files()), {None: 5}),
+        *tried("all", claude_code_files(), {None: 12, "last": 12, "end": 12, "human:2": 12}, pytest.mark.slow),
+    ],
+)
 def test_every_recorded_session_is_copied_and_proven(tmp_path: Path, at: str | None, files: list[Path], least: int):
     copied = 0
     for source in files:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from conftest import SHARED, large_ones_slow, smaller
+from conftest import SHARED, large_ones_slow, smaller, tried
 from cutline import spans
 from cutline.blocks import address
 from cutline.errors import CutlineError, InputError, NothingToCut
@@ -267,16 +267,11 @@ def test_words_arguments_and_results_are_the_file_s_own_literals(path: Path) -> 
 @pytest.mark.parametrize(
     ("at", "files", "least"),
     [
-        (None, smaller(RECORDED), 3),
-        ("end", smaller(RECORDED), 3),
+        *tried("smaller", smaller(RECORDED), {None: 3, "end": 3}),
         # Two of them have turns with something before, and both are large.
-        *((at, [path for path in RECORDED if path.stem == "nimbus_37364f83fa"], 1) for at in ("last", "human:2")),
-        *(
-            pytest.param(at, RECORDED, least, marks=pytest.mark.slow)
-            for at, least in ((None, 5), ("last", 2), ("end", 5), ("human:2", 2))
-        ),
+        *tried("one", [path for path in RECORDED if path.stem == "nimbus_37364f83fa"], {"last": 1, "human:2": 1}),
+        *tried("all", RECORDED, {None: 5, "last": 2, "end": 5, "human:2": 2}, pytest.mark.slow),
     ],
-    ids=lambda value: f"{len(value)}-files" if isinstance(value, list) else str(value),
 )
 def test_every_recorded_session_is_copied_and_proven(
     tmp_path: Path, at: str | None, files: list[Path], least: int

@@ -364,17 +364,14 @@ class Session:
 
     async def _approval(self, call: Call, tool: Tool, place: Place, reason: str) -> None:
         assert call.arguments is not None
-        diff = tool.preview(call.arguments, place) if tool.preview else ""
-        while True:
+        preview, seen = tool.preview or (lambda given, at: ""), None
+        while (diff := preview(call.arguments, place)) != seen:  # what is allowed has to be what would be done
             self.emit(asked := ev.ApprovalAsked(call.id, call.name, call.arguments, reason, diff))
             said = await self._held.face.approve(asked)
-            seen, diff = diff, tool.preview(call.arguments, place) if tool.preview else ""
-            if diff == seen or not said.allow:
-                break
-            reason = CHANGED  # what was allowed is not what would be done
-        if not said.allow:
-            self.emit(ev.Denied(call.id, said.reason or "the human denied it", said.words))
-            return
+            if not said.allow:
+                self.emit(ev.Denied(call.id, said.reason or "the human denied it", said.words))
+                return
+            seen, reason = diff, CHANGED
         self.emit(ev.Approved(call.id, said.always))
         if said.always:
             self._held.remember(call, tool, place)

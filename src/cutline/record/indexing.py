@@ -57,8 +57,9 @@ def settle(connection: sqlite3.Connection) -> None:
     """Put what waits into the indexes where it is a batch."""
     for index in (CALLS, TEXTS):
         if connection.execute(f"SELECT count(*) FROM {index.waiting}").fetchone()[0] >= _BATCH:
-            for id, text in reversed(waiting(connection, index).items()):
-                write(connection, index, id, text)
+            connection.execute(
+                f"INSERT INTO {index.name} (rowid, text) SELECT id, text FROM {index.waiting} ORDER BY id"
+            )
             connection.execute(f"DELETE FROM {index.waiting}")
 
 
