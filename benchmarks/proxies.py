@@ -115,7 +115,7 @@ def serve_cutline(upstream: str, record: str) -> None:
         observer.passed(one)
 
     with tempfile.TemporaryDirectory() as folder:
-        writer = Writer(record) if record else None
+        writer = Writer(record, apart=True) if record else None
         observer = Observer(Place("claude", "bench", Path(folder)), writer)
         gateway = Gateway(upstream, "token", passed=passed)
         print(gateway.start(), flush=True)

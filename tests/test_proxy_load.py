@@ -18,6 +18,7 @@ import pytest
 import streams
 from providers import WAYS, Provider, growing
 from streams import Said
+from test_record_apart import servants
 from two_ends import command, ended
 
 STREAMS = int(os.environ.get("CUTLINE_LOAD_STREAMS", "200"))
@@ -35,9 +36,12 @@ pytestmark = [
 
 
 def memory(pid: int, what: str) -> int:
-    """Megabytes of a process: `VmRSS` now, `VmHWM` at most."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    return next(int(line.split()[1]) // 1024 for line in status.splitlines() if line.startswith(what))
+    """Megabytes of a process, with that of its record: `VmRSS` now, `VmHWM` at most."""
+    total = 0
+    for one in (pid, *servants(pid)):
+        status = Path(f"/proc/{one}/status").read_text()
+        total += next(int(line.split()[1]) for line in status.splitlines() if line.startswith(what))
+    return total // 1024
 
 
 def asked(way: str, parts: int) -> list[bytes]:

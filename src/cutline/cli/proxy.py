@@ -49,7 +49,7 @@ def command(
     signer = Signer(aws_profile) if meant.signed else None
     path = "" if no_record else str(record.default_path())
     looked_at(path)
-    writer = record.Writer(path) if path else None
+    writer = record.Writer(path, apart=True) if path else None
     scope = project.project(Path.cwd())
     profile: Profile = "strict" if strict else None
     observer = Observer(Place("", scope, None, profile=profile), writer)

@@ -79,7 +79,7 @@ def run(
         folder = state.make(os.getpid())
         undone.callback(folder.lock.close)
         undone.callback(state.remove, folder.path)
-        writer = record.Writer(wish.record) if wish.record else None
+        writer = record.Writer(wish.record, apart=True) if wish.record else None
         if writer is not None:
             undone.callback(writer.close)
         observer = Observer(Place(client.name, scope, folder.path, wish.mandate), writer)

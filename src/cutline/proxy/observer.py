@@ -6,6 +6,7 @@ fault is kept as one line.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import queue
 import threading
@@ -28,7 +29,7 @@ from .ledger import Account, offers_tools
 from .plan import Forward
 
 _ANSWER_S = 1.5  # a hook may come before its answer was read; the client waits for it
-_TOLD_S = 1.0  # how old a status may be while requests come faster than they are noted
+_TOLD_S = 0.2  # how old a status may be while requests come faster: writing one costs as much as noting a request
 _AGAIN_S = 20.0  # how often a growing history is proven whole, and its narration judged
 
 
@@ -77,6 +78,7 @@ class Observer:
         self._last = ""
         self._answered = threading.Condition()
         self._told = 0.0
+        self._untold = False
         self._telling = threading.Lock()
         self._dear: threading.Thread | None = None
         self._thread = threading.Thread(target=self._run, name="cutline-observer", daemon=True)
@@ -146,14 +148,28 @@ class Observer:
             return self._answered.wait_for(seen, _ANSWER_S)
 
     def _run(self) -> None:
-        while (passed := self._queue.get()) is not None:
+        while (passed := self._next()) is not None:
             try:
-                if isinstance(passed, str):
-                    self._tell(self._last)
-                else:
+                if isinstance(passed, Passed):
                     self._note(passed)
+                self._untold = True
+                if time.monotonic() - self._told > _TOLD_S:
+                    self._tell_last()
             except Exception as error:  # the run goes on without this request's figures
                 self._fault(f"{type(error).__name__}: {error}")
+        self._tell_last()
+
+    def _next(self) -> Passed | str | None:
+        """What comes next; the status is written when nothing comes for as long as it may be old."""
+        if self._untold:
+            with contextlib.suppress(queue.Empty):
+                return self._queue.get(timeout=max(0.0, self._told + _TOLD_S - time.monotonic()))
+            self._tell_last()
+        return self._queue.get()
+
+    def _tell_last(self) -> None:
+        self._told, self._untold = time.monotonic(), False
+        self._tell(self._last)
 
     def _note(self, passed: Passed) -> None:
         sent = passed.sent
@@ -191,9 +207,6 @@ class Observer:
                 )
             )
         self._last = sent.session
-        if self._queue.empty() or time.monotonic() - self._told > _TOLD_S:  # else the next one's is soon told
-            self._told = time.monotonic()
-            self._tell(sent.session)
         self._look_again(passed, account)
 
     def _follow(self, passed: Passed, answer: tap.Answer) -> None:

@@ -13,6 +13,7 @@ import time
 from collections import deque
 
 from ..errors import InputError
+from .apart import Apart
 from .schema import RecordFault
 from .store import Record
 from .values import Document, Exchange, Stop
@@ -37,6 +38,7 @@ class Writer:
         path: the record's file; None: `default_path()`.
         timeout: how long to wait for another writer, in seconds.
         limit: so many bytes may wait; what comes beyond is dropped.
+        apart: the record is a process of its own: for a program that has better things to do with its threads.
 
     Attributes:
         fault: what went wrong last, in one line; "" if nothing ever did. What waits may have been stored since.
@@ -45,12 +47,17 @@ class Writer:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str] | None = None, *, timeout: float = 10.0, limit: int = 256 << 20
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        timeout: float = 10.0,
+        limit: int = 256 << 20,
+        apart: bool = False,
     ) -> None:
         self.fault = ""
         self.written = self.dropped = 0
         self.notes: tuple[str, ...] = ()
-        self._path, self._timeout, self._limit = path, timeout, limit
+        self._path, self._timeout, self._limit, self._apart = path, timeout, limit, apart
         self._queue: deque[Exchange | Document | Stop] = deque()
         self._waiting = 0
         self._asked = 0
@@ -88,7 +95,7 @@ class Writer:
     # ------------------------------------------------------------------------------------- the thread
 
     def _run(self) -> None:
-        record: Record | None = None
+        record: Record | Apart | None = None
         looked = float("-inf")
         while True:
             with self._news:
@@ -100,13 +107,13 @@ class Writer:
             try:
                 with _STEP:
                     if record is None:
-                        record = Record(self._path, timeout=self._timeout)
+                        record = (Apart if self._apart else Record)(self._path, timeout=self._timeout)
                     _store(record, item)
                     self.notes = record.notes
                 stored = True
             except Exception as error:
                 stored, passing = False, isinstance(error, RecordFault) and error.passing
-                self.fault = _line(error)
+                self.fault = told(error)
             with self._news:
                 if passing and not self._closing:
                     if self._asked == asked:
@@ -128,15 +135,15 @@ class Writer:
             with _STEP:
                 record.close()
 
-    def _look_after(self, record: Record) -> None:
+    def _look_after(self, record: Record | Apart) -> None:
         try:
             with _STEP:
                 record.look_after(time.time())
         except Exception as error:
-            self.fault = _line(error)
+            self.fault = told(error)
 
 
-def _store(record: Record, item: Exchange | Document | Stop) -> None:
+def _store(record: Record | Apart, item: Exchange | Document | Stop) -> None:
     if isinstance(item, Exchange):
         record.write(item)
     elif isinstance(item, Document):
@@ -151,7 +158,8 @@ def _weight(item: Exchange | Document | Stop) -> int:
     return len(item.json) if isinstance(item, Document) else len(item.why)
 
 
-def _line(error: Exception) -> str:
+def told(error: Exception) -> str:
+    """Why something could not be stored, in one line."""
     said = " ".join(str(error).split())
     return (
         said if isinstance(error, InputError) else f"an exchange could not be recorded: {type(error).__name__} {said}"
