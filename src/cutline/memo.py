@@ -114,12 +114,14 @@ class Memo:
         It begins as a remembered history does, and names the checkpoint tool no more often: no new seam. A guess by
         a few kilobytes of it, for the speed of an answer; None where nothing is foreseen.
         """
+        begin = body[:_GLANCE]
         for entry in self._entries:
-            end, plan = len(entry.before), entry.done.plan
-            ends = slice(0, min(_GLANCE, end)), slice(max(0, end - _GLANCE), end)
+            before, plan = entry.before, entry.done.plan
+            end = len(before)
             if (
                 plan is not None
-                and all(body[part] == entry.before[part] for part in ends)
+                and before.startswith(begin[:end])
+                and body[max(0, end - _GLANCE) : end] == before[-_GLANCE:]
                 and body.count(NAME, end) <= entry.named
             ):
                 return plan, end
