@@ -707,7 +707,6 @@ def test_a_recorded_session_with_a_checkpoint_put_in_is_cut_there(tmp_path: Path
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_a_large_rollout_is_read_in_bounded_memory(tmp_path: Path) -> None:
     """100 MB: no more than 250 MB at the peak."""
     made = small()
