@@ -6,7 +6,7 @@ import os
 import signal
 import sqlite3
 import sys
-import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ import bodies
 from cutline.record import Record, Stop, Writer
 from cutline.record.apart import Apart
 from test_record import child, exchange, session, sound
+from two_ends import until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="ends processes as POSIX does")
 
@@ -24,34 +25,27 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "cutline" / "record.db"
 
 
-def servants(parent: int) -> list[int]:
-    """The records' processes that a process has started."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields, command = stat.read_text().rpartition(")")[2].split(), stat.with_name("cmdline").read_bytes()
-        except OSError:
-            continue
-        if int(fields[1]) == parent and fields[0] != "Z" and b"cutline.record.served" in command:
-            found.append(int(stat.parent.name))
-    return found
-
-
-def waits(for_: object, seconds: float = 10.0) -> bool:
-    """Whether something becomes true in time."""
-    ends = time.monotonic() + seconds
-    while not for_():  # type: ignore[operator]
-        if time.monotonic() > ends:
-            return False
-        time.sleep(0.01)
-    return True
+def state(pid: int) -> list[str]:
+    """What the system says of a process, from its state and its parent on; of one that is gone that it is dead."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ["X", "0"]
 
 
 def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    return state(pid)[0] not in "ZX"
+
+
+def servants(parent: int) -> list[int]:
+    """The records' processes that a process has started."""
+    found = []
+    for command in Path("/proc").glob("[0-9]*/cmdline"):
+        pid = int(command.parent.name)
+        with suppress(OSError):
+            if b"cutline.record.served" in command.read_bytes() and state(pid)[1] == str(parent) and alive(pid):
+                found.append(pid)
+    return found
 
 
 def locked(path: Path) -> sqlite3.Connection:
@@ -78,7 +72,7 @@ def test_what_is_handed_over_is_what_the_record_holds_and_nothing_is_left_runnin
     assert writer.flush() and (writer.written, writer.dropped, writer.fault) == (4, 0, "")
     (servant,) = servants(os.getpid())
     assert path.stat().st_mode & 0o777 == 0o600
-    assert writer.close() and waits(lambda: not alive(servant))
+    assert writer.close() and until(lambda: not alive(servant), 10)
     assert turns_of(path) == sent
     with Record(path, readonly=True) as store:
         assert store.answer(1) == answer and store.stopped("s1", "a" * 12)
@@ -104,7 +98,7 @@ def test_a_process_that_is_killed_between_two_writes_is_started_again(path: Path
         assert writer.flush() and writer.fault == ""
         (servant,) = servants(os.getpid())
         os.kill(servant, signal.SIGKILL)
-        assert waits(lambda gone=servant: not alive(gone))
+        assert until(lambda gone=servant: not alive(gone), 10)
     assert writer.close() and turns_of(path) == sent
 
 
@@ -113,7 +107,7 @@ def test_a_process_that_is_killed_in_a_write_stores_it_once(path: Path):
     writer = Writer(path, apart=True)
     sent = [bodies.body(session(turns)) for turns in (1, 2)]
     writer.submit(exchange(sent[0]))
-    assert waits(lambda: servants(os.getpid())) and not writer.flush(0.5)
+    assert until(lambda: servants(os.getpid()), 10) and not writer.flush(0.5)
     os.kill(servants(os.getpid())[0], signal.SIGKILL)
     other.execute("ROLLBACK")
     other.close()
@@ -145,7 +139,7 @@ def test_a_process_that_cannot_be_started_is_said_and_tried_again(path: Path, tm
     finally:
         sys.executable = real
     assert not writer.close(0.0) or writer.dropped == 1
-    assert waits(lambda: writer.written + writer.dropped == 1)
+    assert until(lambda: writer.written + writer.dropped == 1, 10)
 
 
 def test_a_locked_record_is_said_and_what_waits_is_stored_later(path: Path):
@@ -185,15 +179,15 @@ writer.flush(60)
         path,
     )
     assert program.stdout is not None and program.stdout.readline()
-    assert waits(lambda: servants(program.pid))
+    assert until(lambda: servants(program.pid), 10)
     (servant,) = servants(program.pid)
-    assert waits(lambda: path in opened(servant))  # it opens the file once it has read what it is for
+    assert until(lambda: path in opened(servant), 10)  # it opens the file once it has read what it is for
     program.kill()
     program.communicate()
     assert alive(servant)
     other.execute("ROLLBACK")
     other.close()
-    assert waits(lambda: not alive(servant))
+    assert until(lambda: not alive(servant), 10)
     assert turns_of(path) == [bodies.body(session(1))]
 
 

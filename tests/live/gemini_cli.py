@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import select
 import struct
 import subprocess
@@ -239,6 +240,19 @@ class Home:
 
     def files(self) -> list[Path]:
         return sorted(self.chats.glob("session-*"))
+
+    def session(self) -> Path:
+        """The file of the one session that there is.
+
+        Of one that is gone on with in another minute the client begins a second file without a message; when it starts
+        next it takes that for damaged, and deletes every file that bears the id. So the second one goes first.
+        """
+        path, *others = sorted(self.files(), key=lambda file: file.stat().st_size, reverse=True)
+        for other in others:
+            assert other.stem.rpartition("-")[2] == path.stem.rpartition("-")[2], "another session"
+            assert not re.search(r'"type":\s*"(user|gemini)"', other.read_text("utf-8")), "it holds messages"
+            other.unlink()
+        return path
 
     def variables(self, url: str) -> dict[str, str]:
         """The environment of a run: nothing of the user's but the PATH."""

@@ -68,8 +68,7 @@ def write(home: Home, script: list[list[Part]], *prompts: str) -> Path:
             outcome = home.run(upstream.url, prompt, *options)
             assert outcome.code == 0, (outcome.stdout[-500:], outcome.stderr[-500:])
     assert len(upstream.conversation) == len(script)
-    # Of a session that is gone on with in another minute it begins a file that holds nothing.
-    return max(home.files(), key=lambda file: file.stat().st_size)
+    return home.session()
 
 
 def run(script: list[Part], command: str) -> list[Part]:

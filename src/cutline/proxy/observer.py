@@ -6,7 +6,6 @@ fault is kept as one line.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import queue
 import threading
@@ -77,8 +76,6 @@ class Observer:
         self._came = self._counted = 0
         self._last = ""
         self._answered = threading.Condition()
-        self._told = 0.0
-        self._untold = False
         self._telling = threading.Lock()
         self._dear: threading.Thread | None = None
         self._thread = threading.Thread(target=self._run, name="cutline-observer", daemon=True)
@@ -148,28 +145,22 @@ class Observer:
             return self._answered.wait_for(seen, _ANSWER_S)
 
     def _run(self) -> None:
-        while (passed := self._next()) is not None:
+        told, owed = 0.0, False  # when the status was written last, and whether anything came since
+        passed: Passed | str | None = ""
+        while passed is not None:
+            try:
+                passed = self._queue.get(timeout=max(0.0, told + _TOLD_S - time.monotonic()) if owed else None)
+                owed = owed or passed is not None
+            except queue.Empty:
+                passed = ""
             try:
                 if isinstance(passed, Passed):
                     self._note(passed)
-                self._untold = True
-                if time.monotonic() - self._told > _TOLD_S:
-                    self._tell_last()
+                if owed and (passed is None or time.monotonic() - told >= _TOLD_S):
+                    told, owed = time.monotonic(), False
+                    self._tell(self._last)
             except Exception as error:  # the run goes on without this request's figures
                 self._fault(f"{type(error).__name__}: {error}")
-        self._tell_last()
-
-    def _next(self) -> Passed | str | None:
-        """What comes next; the status is written when nothing comes for as long as it may be old."""
-        if self._untold:
-            with contextlib.suppress(queue.Empty):
-                return self._queue.get(timeout=max(0.0, self._told + _TOLD_S - time.monotonic()))
-            self._tell_last()
-        return self._queue.get()
-
-    def _tell_last(self) -> None:
-        self._told, self._untold = time.monotonic(), False
-        self._tell(self._last)
 
     def _note(self, passed: Passed) -> None:
         sent = passed.sent

@@ -11,6 +11,7 @@ import os
 import pickle
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -66,29 +67,24 @@ class Apart:
             return
         for pipe in (process.stdin, process.stdout):
             assert pipe is not None
-            try:
+            with suppress(OSError):  # it has ended before
                 pipe.close()
-            except OSError:
-                pass  # it has ended before
-        try:
+        with suppress(subprocess.TimeoutExpired):  # it ends by itself when it is done
             process.wait(_ENDING_S)
-        except subprocess.TimeoutExpired:
-            pass  # it ends by itself when it is done
 
     def _ask(self, name: str, *arguments: Any) -> None:
-        try:
-            told = self._asked(name, *arguments)
-        except (OSError, EOFError, pickle.UnpicklingError):
-            self.close()
+        said = ""
+        for asked in (name, _AGAIN.get(name, name)):
             try:
-                told = self._asked(_AGAIN.get(name, name), *arguments)
+                fault, passing, self.notes = self._asked(asked, *arguments)
+                break
             except (OSError, EOFError, pickle.UnpicklingError) as error:
                 self.close()
                 said = str(error) or "it ended"
-                place = self._place or "the record"
-                text = f"{place}: its process can't be had ({said}); see that {sys.executable} runs"
-                raise RecordFault(text, passing=True) from None
-        fault, passing, self.notes = told
+        else:
+            place = self._place or "the record"
+            text = f"{place}: its process can't be had ({said}); see that {sys.executable} runs"
+            raise RecordFault(text, passing=True)
         if fault:
             raise RecordFault(fault, passing)
 
